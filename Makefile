@@ -1,0 +1,51 @@
+# Thin names over the tools. `make help` lists them.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types rules unit bench reports clean
+
+help:  ## list the targets
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 demo"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.run
+
+demo: $(VENV)/.run  ## create the environment, scan the bundled run, write reports/demo.html
+	$(BIN)/hcp-logscan --demo
+
+test: lint types rules unit  ## everything that must be green
+
+lint: $(VENV)/.dev  ## format, style, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+types: $(VENV)/.dev  ## mypy --strict
+	$(BIN)/mypy
+
+rules: $(VENV)/.dev  ## the rules' own linter
+	$(BIN)/python -m hcp_logscan.rules.lint
+
+unit: $(VENV)/.dev  ## pytest with coverage
+	$(BIN)/pytest --cov --cov-report=term-missing:skip-covered
+
+reports: $(VENV)/.dev  ## write the sample report again
+	$(BIN)/hcp-logscan --demo --format none --output reports/sample.html --charts static
+
+bench: $(VENV)/.dev  ## measure against ripgrep and a line loop, into benchmarks/RESULTS.md
+	$(BIN)/python benchmarks/bench.py
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .coverage build dist

@@ -1,0 +1,1 @@
+"""Event tables -> facts, verdict. Pure polars: nothing is read here, and nothing goes back up."""

@@ -1,0 +1,251 @@
+"""Facts and verdict of one attempt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from hcp_logscan.analysis import config, evidence
+from hcp_logscan.analysis.facts import schema
+from hcp_logscan.analysis.verdict import verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hcp_logscan.analysis.failures import Failures
+    from hcp_logscan.analysis.ranks import Coverage
+    from hcp_logscan.model.finding import Verdict
+    from hcp_logscan.model.report import AttemptOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptAnalysis:
+    """One attempt: its facts and its verdict."""
+
+    attempt: int
+    facts: Mapping[str, Any]
+    config: config.Config
+    verdict: Verdict
+    outcome: AttemptOutcome
+    started: str | None
+    ended: str | None
+
+
+def analyse_attempt(
+    number: int,
+    events: Mapping[str, pl.DataFrame],
+    series: pl.DataFrame,
+    *,
+    known: config.Config,
+    failed: Failures,
+    coverage: Coverage,
+    names: Sequence[str],
+) -> AttemptAnalysis:
+    """Facts, evidence and verdict of one attempt.
+
+    `events` are all event tables of the job with `attempt` and `event_rank`, `series` is the fact
+    table `iterations`, `names` are the file names by index.
+    """
+    mine = {table: frame.filter(pl.col("attempt") == number) for table, frame in events.items()}
+    rows = series.filter(pl.col("attempt") == number)
+    facts: dict[str, Any] = dict.fromkeys(schema("attempts"))
+    facts.update(known.facts)
+    facts.update(
+        attempt=number,
+        framework=_framework(known, mine),
+        te_version_code=config.version_code(known.facts["te_version"]),
+        config_complete=known.complete,
+        config_conflicts=list(known.conflicts),
+        decentralized_pg=_decentralized(known, mine),
+        saved_config_requests_hcp=known.saved_requests_hcp,
+        ranks_seen=list(coverage.seen),
+        ranks_missing=None if coverage.missing is None else list(coverage.missing),
+    )
+    facts.update(_progress(mine, rows, known, coverage))
+    facts.update(_broken(mine, failed))
+    view = evidence.AttemptView(number, facts, known, mine, names)
+    pieces = evidence.collect(view)
+    decided = verdict(facts, pieces, len(coverage.seen))
+    facts["verdict_status"] = decided.status
+    times = pl.concat(
+        [mine[table].select("time") for table in ("iterations", "marks", "exits")]
+    ).drop_nulls()["time"]
+    return AttemptAnalysis(
+        number,
+        facts,
+        known,
+        decided,
+        _outcome(facts, mine, failed),
+        _iso(times.min()),
+        _iso(times.max()),
+    )
+
+
+def _iso(time: object) -> str | None:
+    return str(time).replace(" ", "T") if time is not None else None
+
+
+def _framework(known: config.Config, mine: Mapping[str, pl.DataFrame]) -> str | None:
+    sources = {block.source for block in known.blocks}
+    if sources & {"bridge_yaml", "bridge_summary"} or mine["steps"].height:
+        return "megatron-bridge"
+    if sources & {"args_dump", "world_size_line"}:
+        return "megatron-lm"
+    if mine["iterations"].height:
+        shown = mine["iterations"]
+        nemo = shown.filter(pl.col("nan_iterations").is_null() & pl.col("time").is_null())
+        return "nemo" if nemo.height == shown.height and not shown["cut"].any() else None
+    return None
+
+
+def _decentralized(known: config.Config, mine: Mapping[str, pl.DataFrame]) -> bool | None:
+    kinds = set(mine["paths"]["kind"].to_list())
+    if "hyper_comm_grid" in kinds:
+        return True
+    if "mpu" in kinds:
+        return False
+    stated = known.facts["use_decentralized_pg"]
+    return bool(stated) if stated is not None else None
+
+
+def _progress(
+    mine: Mapping[str, pl.DataFrame],
+    rows: pl.DataFrame,
+    known: config.Config,
+    coverage: Coverage,
+) -> dict[str, Any]:
+    marks = set(mine["marks"]["kind"].to_list())
+    finished = rows.height
+    start_up = any(mine[table].height for table in ("paths", "versions", "marks")) or any(
+        block.source != "saved_yaml" for block in known.blocks
+    )
+    announced = bool("training" in marks or finished) or (False if start_up else None)
+    rank0 = "training" in marks or start_up
+    world_size = known.facts["world_size"]
+    numbered = rows["iteration"].drop_nulls()
+    skipped, nans = rows["skipped_iterations"].drop_nulls(), rows["nan_iterations"].drop_nulls()
+    loaded = mine["checkpoints"].filter(pl.col("kind") == "loaded")["iteration"]
+    planned = rows["train_iters"].drop_nulls()
+    return {
+        "training_announced": announced,
+        "training_done": "training_done" in marks or (False if rank0 else None),
+        "planned_exit": bool(marks & {"planned_exit", "signal_exit"}) or (False if rank0 else None),
+        "iterations_finished": finished,
+        "first_iteration": numbered.min(),
+        "last_iteration": numbered.max(),
+        "train_iters": planned.max() if planned.len() else known.facts["train_iters"],
+        "last_rank_logged": _last_rank_logged(mine, finished, coverage, world_size),
+        "resumed_from": loaded.max() if loaded.len() else None,
+        "skipped_iterations": skipped.sum() if skipped.len() else None,
+        "nan_iterations": nans.sum() if nans.len() else None,
+        "loss_scaled": _loss_scaled(rows),
+        "late_skipped_share": _late_skipped_share(rows),
+    }
+
+
+def _last_rank_logged(
+    mine: Mapping[str, pl.DataFrame],
+    finished: int,
+    coverage: Coverage,
+    world_size: int | None,
+) -> bool | None:
+    """Whether the rank that prints iteration lines was logged.
+
+    A console that several ranks or the launcher share holds all of them; one file of unknown rank
+    may be anybody's.
+    """
+    if finished:
+        return True
+    if world_size == 1:
+        return True
+    ranks = coverage.ranks
+    if (ranks.files_tell or ranks.lines_tell) and world_size is not None:
+        return world_size - 1 in coverage.seen
+    shared = mine["exits"].height or mine["rank_lines"]["rank"].n_unique() > 1
+    return True if shared else None
+
+
+def _loss_scaled(rows: pl.DataFrame) -> bool | None:
+    scales = rows["loss_scale"].drop_nulls()
+    return bool((scales != 1.0).any()) if scales.len() else None
+
+
+def _late_skipped_share(rows: pl.DataFrame) -> float | None:
+    """Share of skipped iterations behind the loss scale search of the start.
+
+    Dynamic loss scaling starts high and halves at every overflow: the leading rows with skipped
+    iterations are that search, not a failure.
+    """
+    counted = rows.drop_nulls(["skipped_iterations", "interval_iterations"])
+    if not counted.height:
+        return None
+    late = counted.filter((pl.col("skipped_iterations") == 0).cum_max())
+    total = float(late["interval_iterations"].sum())
+    return float(late["skipped_iterations"].sum()) / total if total else 0.0
+
+
+def _broken(mine: Mapping[str, pl.DataFrame], failed: Failures) -> dict[str, Any]:
+    refused = mine["assertions"]
+    roots = [r for r in failed.rows if r["kind"] == "exception" and r["role"] == "root"]
+    ended = [
+        r
+        for r in failed.rows
+        if r["role"] in {"root", "cascade"} or (r["kind"] == "exit" and r["role"] is None)
+    ]
+    first = failed.first or {}
+    return {
+        "rejections": _rejections(refused),
+        "rejection_check": refused["check"][0] if refused.height else None,
+        "rejection_text": _refusal(refused) if refused.height else None,
+        "root_exceptions": len(roots),
+        "exception_type": first.get("exception_type"),
+        "exception_message": first.get("message"),
+        "exception_rank": first.get("rank"),
+        "failures": len(
+            {r["rank"] if r["rank"] is not None else (r["file"], r["line"]) for r in ended}
+        ),
+        "culprit_ranks": list(failed.culprits),
+        "elastic_root_rank": failed.elastic_root_rank,
+        "elastic_root_role": failed.elastic_root_role,
+    }
+
+
+def _rejections(rows: pl.DataFrame) -> int:
+    """Ranks that were refused: told apart by rank, else the most that one file shows."""
+    if not rows.height:
+        return 0
+    known = rows["rank"].drop_nulls().n_unique()
+    per_file = rows.group_by("file").len()["len"].max()
+    return max(known, int(str(per_file or 0)))
+
+
+def _refusal(refused: pl.DataFrame) -> str:
+    message = refused["message"][0]
+    return str(message) if message else f"a bare assertion ({refused['check'][0]})"
+
+
+def _outcome(
+    facts: Mapping[str, Any], mine: Mapping[str, pl.DataFrame], failed: Failures
+) -> AttemptOutcome:
+    finished, marks = facts["iterations_finished"], set(mine["marks"]["kind"].to_list())
+    signals = {r.get("signal") for r in failed.rows if r["role"] == "root"}
+    killers = set(mine["killers"]["kind"].to_list())
+    if facts["rejections"] and not finished:
+        return "rejected"
+    if "time_limit" in killers:
+        return "time_limit"
+    if "scheduler" in killers or "signal_exit" in marks:
+        return "terminated"
+    if "SIGKILL" in signals or "host_oom" in killers:
+        return "killed"
+    if facts["failures"]:
+        return "failed"
+    if facts["training_done"] or "planned_exit" in marks:
+        return "completed"
+    if finished and facts["train_iters"] and facts["last_iteration"] == facts["train_iters"]:
+        return "completed"
+    if not finished and facts["training_announced"] is False:
+        return "no_training"
+    return "unknown"

@@ -1,0 +1,358 @@
+"""What was configured in one attempt, key by key, from every block that states it.
+
+Several sources may state one key: the argument dump, Bridge's printed YAML and its summary, the
+`using world size` line, a saved configuration. The first of them in `SOURCES` is in effect; two
+that disagree on a key that decides about CP are a conflict. What a *complete* block leaves out has
+its default; what a cut-off block leaves out is unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from hcp_logscan.analysis.facts import CONFIG_FACTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+SOURCES: Final = ("args_dump", "bridge_yaml", "bridge_summary", "world_size_line", "saved_yaml")
+"""Sources of configuration, the one in effect first."""
+
+_BRIDGE: Final = frozenset({"bridge_yaml", "bridge_summary", "saved_yaml"})
+_NONE: Final = frozenset({"None", "null", "~", ""})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value stands."""
+
+    file: int
+    line: int
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One source of one attempt: raw values by (section, key), and whether it is whole."""
+
+    source: str
+    complete: bool
+    values: Mapping[tuple[str, str], tuple[str, Place]]
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The configuration in effect."""
+
+    facts: Mapping[str, Any]
+    "One entry per name of CONFIG_FACTS (versions and precision included), None = not observed."
+
+    places: Mapping[str, Place]
+    "Fact name -> where its value stands; defaults that no line states are absent."
+
+    complete: bool | None
+    "A block was read to its end; False if one began and was cut off; None if there is none."
+
+    conflicts: tuple[str, ...] = ()
+    conflict_places: tuple[Place, ...] = ()
+    saved_requests_hcp: bool | None = None
+    blocks: tuple[Block, ...] = field(default=())
+
+
+def _int(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"-?\d{1,18}", text) else None
+
+
+def _bool(text: str) -> bool | None:
+    return {"true": True, "false": False}.get(text.lower())
+
+
+def _sizes(text: str) -> list[int] | None:
+    """Sizes as a list of numbers; None where there are none.
+
+    >>> _sizes("[8, 2]"), _sizes("8,2"), _sizes("None")
+    ([8, 2], [8, 2], None)
+    """
+    numbers = [int(number) for number in re.findall(r"\d{1,9}", text)]
+    return numbers or None
+
+
+def _comm_type(text: str) -> str | None:
+    """cp_comm_type without repeats: `['p2p', 'a2a+p2p', 'p2p']` -> `p2p,a2a+p2p`."""
+    names = re.findall(r"[a-z][a-z0-9_+]*", text)
+    return ",".join(dict.fromkeys(names)) or None
+
+
+def _text(text: str) -> str | None:
+    return text or None
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """How one fact is called in Megatron-LM's dump and in Bridge's configuration."""
+
+    megatron: str
+    bridge: tuple[tuple[str, str], ...]
+    read: Callable[[str], Any]
+
+
+def _model(name: str) -> tuple[tuple[str, str], ...]:
+    return (("model", name),)
+
+
+_KEYS: Final[Mapping[str, _Key]] = {
+    "cp_size": _Key("context_parallel_size", _model("context_parallel_size"), _int),
+    "cp_comm_type": _Key("cp_comm_type", _model("cp_comm_type"), _comm_type),
+    "hcp_sizes": _Key(
+        "hierarchical_context_parallel_sizes",
+        _model("hierarchical_context_parallel_sizes"),
+        _sizes,
+    ),
+    "seq_length": _Key("seq_length", (("model", "seq_length"), ("dataset", "seq_length")), _int),
+    "tp_size": _Key("tensor_model_parallel_size", _model("tensor_model_parallel_size"), _int),
+    "pp_size": _Key("pipeline_model_parallel_size", _model("pipeline_model_parallel_size"), _int),
+    "dp_size": _Key("data_parallel_size", (("dataset", "data_parallel_size"),), _int),
+    "ep_size": _Key("expert_model_parallel_size", _model("expert_model_parallel_size"), _int),
+    "world_size": _Key("world_size", (), _int),
+    "num_layers": _Key("num_layers", _model("num_layers"), _int),
+    "hidden_size": _Key("hidden_size", _model("hidden_size"), _int),
+    "ffn_hidden_size": _Key("ffn_hidden_size", _model("ffn_hidden_size"), _int),
+    "num_attention_heads": _Key("num_attention_heads", _model("num_attention_heads"), _int),
+    "kv_channels": _Key("kv_channels", _model("kv_channels"), _int),
+    "micro_batch_size": _Key("micro_batch_size", (("train", "micro_batch_size"),), _int),
+    "global_batch_size": _Key("global_batch_size", (("train", "global_batch_size"),), _int),
+    "train_iters": _Key("train_iters", (("train", "train_iters"),), _int),
+    "log_interval": _Key("log_interval", (("logger", "log_interval"),), _int),
+    "transformer_impl": _Key("transformer_impl", _model("transformer_impl"), _text),
+    "hybrid_context_parallel": _Key(
+        "hybrid_context_parallel", _model("hybrid_context_parallel"), _bool
+    ),
+    "use_decentralized_pg": _Key(
+        "use_decentralized_pg", (("dist", "use_decentralized_pg"),), _bool
+    ),
+}
+_COMPARED: Final = ("cp_size", "cp_comm_type", "hcp_sizes", "tp_size", "pp_size", "seq_length")
+"""Facts whose disagreement between two sources is a conflict: they decide about CP."""
+
+
+def blocks_of(
+    config: pl.DataFrame, blocks: pl.DataFrame, sources: Sequence[str] = SOURCES
+) -> tuple[Block, ...]:
+    """The blocks of one attempt, one per source: of repeats the most complete, then the first."""
+    found: list[Block] = []
+    for source in sources:
+        best = blocks.filter(pl.col("source") == source).sort(
+            ["complete", "entries"], descending=True, maintain_order=True
+        )
+        if not best.height:
+            continue
+        file, stream, line, complete = best.select("file", "stream", "line", "complete").row(0)
+        mine = config.filter(
+            (pl.col("source") == source)
+            & (pl.col("file") == file)
+            & (pl.col("stream") == stream)
+            & (pl.col("block") == line)
+        )
+        values = {
+            (section, key): (value, Place(file, at, text, source))
+            for section, key, value, at, text in mine.select(
+                "section", "key", "value", "line", "text"
+            ).iter_rows()
+        }
+        found.append(Block(source, complete, values))
+    return tuple(found)
+
+
+def _raw(block: Block, fact: str) -> tuple[str, Place] | None:
+    key = _KEYS[fact]
+    if block.source in _BRIDGE:
+        for name in key.bridge:
+            if name in block.values:
+                return block.values[name]
+        return None
+    return block.values.get(("", key.megatron))
+
+
+def _stated(block: Block, fact: str) -> tuple[Any, Place] | None:
+    """The value a block states, None as a value included; None if it says nothing."""
+    raw = _raw(block, fact)
+    if raw is None:
+        return None
+    text, place = raw
+    return (None if text in _NONE else _KEYS[fact].read(text)), place
+
+
+def _first(blocks: Sequence[Block], fact: str) -> tuple[Any, Place | None]:
+    for block in blocks:
+        stated = _stated(block, fact)
+        if stated is not None and stated[0] is not None:
+            return stated
+    return None, None
+
+
+def _speaks_of(blocks: Sequence[Block], fact: str) -> tuple[bool, Place | None]:
+    """Whether a block states the fact, as none too."""
+    for block in blocks:
+        stated = _stated(block, fact)
+        if stated is not None:
+            return True, stated[1]
+    return False, None
+
+
+def _complete(blocks: Sequence[Block]) -> bool | None:
+    whole = [block for block in blocks if block.source != "world_size_line"]
+    if not whole:
+        return None
+    return any(block.complete for block in whole)
+
+
+def _conflicts(blocks: Sequence[Block]) -> tuple[list[str], list[Place]]:
+    names: list[str] = []
+    places: list[Place] = []
+    for fact in _COMPARED:
+        stated = [value for block in blocks if (value := _stated(block, fact)) is not None]
+        if fact != "hcp_sizes":
+            stated = [value for value in stated if value[0] is not None]
+        if len({repr(value) for value, _ in stated}) > 1:
+            names.append(_KEYS[fact].megatron)
+            places.extend(place for _, place in stated)
+    return names, places
+
+
+def _with_defaults(
+    facts: dict[str, Any], places: dict[str, Place], blocks: Sequence[Block], complete: bool | None
+) -> None:
+    """What a complete block leaves out has its default (Megatron-Core's TransformerConfig)."""
+    sizes_stated, sizes_place = _speaks_of(blocks, "hcp_sizes")
+    comm_stated, comm_place = _speaks_of(blocks, "cp_comm_type")
+    none_knows = not sizes_stated and not comm_stated
+    bridge = any(block.source in _BRIDGE and block.complete for block in blocks)
+    absent_means_default = complete is True and (bridge or none_knows)
+    for fact in ("cp_size", "tp_size", "pp_size"):
+        if facts[fact] is None and absent_means_default:
+            facts[fact] = 1
+    if facts["cp_comm_type"] is None and (comm_stated or absent_means_default):
+        facts["cp_comm_type"] = "p2p"  # None is Transformer Engine's own default
+        if comm_place:
+            places["cp_comm_type"] = comm_place
+    if facts["hcp_sizes"] is not None:
+        facts["hcp_sizes_set"] = True
+    elif sizes_stated or absent_means_default:
+        facts["hcp_sizes_set"] = False
+        if sizes_place:
+            places["hcp_sizes"] = sizes_place
+
+
+def _precision(blocks: Sequence[Block]) -> str | None:
+    for block in blocks:
+        get = {
+            key: value[0]
+            for (section, key), value in block.values.items()
+            if section in {"", "model"}
+        }
+        if get.get("fp4", "None") not in _NONE | {"False", "false"}:
+            return "fp4"
+        if get.get("fp8", "None") not in _NONE | {"False", "false"}:
+            return "fp8"
+        for name in ("bf16", "fp16"):
+            if get.get(name, "").lower() == "true":
+                return name
+        if "bf16" in get and "fp16" in get and block.source == "args_dump":
+            return "fp32"
+    return None
+
+
+def _query_groups(blocks: Sequence[Block], heads: int | None) -> int | None:
+    """Key/value heads: the dump prints `num_query_groups 1` even where grouping is off."""
+    for block in blocks:
+        section = "model" if block.source in _BRIDGE else ""
+        groups = block.values.get((section, "num_query_groups"))
+        grouping = block.values.get((section, "group_query_attention"))
+        if grouping and _bool(grouping[0]) is False:
+            return heads
+        if groups and (number := _int(groups[0])):
+            return number
+    return heads
+
+
+def _derive(facts: dict[str, Any]) -> None:
+    sizes = facts["hcp_sizes"]
+    if sizes:
+        facts["hcp_sizes_product"] = prod(sizes)
+        facts["hcp_levels"] = len(sizes)
+        facts["hcp_min_size"] = min(sizes)
+        facts["hcp_a2a_size"] = sizes[0]
+    parallel = [facts[name] for name in ("tp_size", "pp_size", "cp_size", "dp_size")]
+    if facts["world_size"] is None and all(parallel):
+        facts["world_size"] = prod(parallel)
+
+
+def requests_hcp(comm_type: str | None) -> bool:
+    """Whether a cp_comm_type asks for hierarchical CP in at least one layer."""
+    return comm_type is not None and "a2a+p2p" in comm_type.split(",")
+
+
+def effective(blocks: Sequence[Block], versions: Mapping[str, str], *, trained: bool) -> Config:
+    """The configuration in effect in one attempt.
+
+    A saved configuration counts where the logs themselves show none, or where it adds a key they do
+    not state; before anything trained it may be a checkpoint's own and is then no conflict.
+    """
+    saved = tuple(block for block in blocks if block.source == "saved_yaml")
+    live = tuple(block for block in blocks if block.source != "saved_yaml")
+    speaking = live if live and not trained else blocks
+    facts: dict[str, Any] = dict.fromkeys(CONFIG_FACTS)
+    places: dict[str, Place] = {}
+    for fact in _KEYS:
+        value, place = _first(speaking, fact)
+        facts[fact] = value
+        if place is not None:
+            places[fact] = place
+    complete = _complete(speaking)
+    _with_defaults(facts, places, speaking, complete)
+    facts["query_groups"] = _query_groups(speaking, facts["num_attention_heads"])
+    facts["precision"] = _precision(speaking)
+    _derive(facts)
+    if facts["use_decentralized_pg"] is None:
+        facts["use_decentralized_pg"] = _first(saved, "use_decentralized_pg")[0]
+    for fact, package in (
+        ("te_version", "Transformer Engine"),
+        ("mcore_version", "Megatron-Core"),
+        ("torch_version", "PyTorch"),
+    ):
+        version = versions.get(package)
+        facts[fact] = version if version != "0.0.0" else None
+    conflicts, conflict_places = _conflicts(speaking)
+    return Config(
+        facts,
+        places,
+        complete,
+        tuple(conflicts),
+        tuple(conflict_places),
+        _saved_requests(saved),
+        tuple(blocks),
+    )
+
+
+def _saved_requests(saved: Sequence[Block]) -> bool | None:
+    if not saved:
+        return None
+    return requests_hcp(_first(saved, "cp_comm_type")[0]) and bool(_first(saved, "hcp_sizes")[0])
+
+
+def version_code(version: str | None) -> int | None:
+    """A version as one number that compares: `1.12.0` -> 1012000.
+
+    >>> version_code("2.8.0+abcdef1"), version_code("1.12"), version_code("main")
+    (2008000, 1012000, None)
+    """
+    match = re.match(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", version or "")
+    if match is None:
+        return None
+    return int(match[1]) * 1_000_000 + int(match[2]) * 1_000 + int(match[3] or 0)

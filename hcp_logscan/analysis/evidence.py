@@ -1,0 +1,156 @@
+"""Evidence for and against hierarchical CP, one function per channel, listed in `CHANNELS`.
+
+A channel is a pure function of one attempt's events and facts; a new one is added by writing it
+and naming it in the tuple. Conditions here and in the rules' YAML say the same thing over the same
+facts: verdict and rules are one truth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from hcp_logscan.analysis.config import Config, Place, requests_hcp
+from hcp_logscan.model.finding import Evidence, Location
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptView:
+    """What a channel may look at."""
+
+    attempt: int
+    facts: Mapping[str, Any]
+    "Fact table `attempts`, this attempt's row, as far as it is known before the verdict."
+
+    config: Config
+    tables: Mapping[str, pl.DataFrame]
+    "Event tables of this attempt."
+
+    names: Sequence[str]
+    "File names by index."
+
+    def at(self, place: Place, rank: int | None = None) -> Location:
+        """A configuration value's place as a location."""
+        return Location(self.names[place.file], place.line, place.text, rank)
+
+
+def _cp_wanted(view: AttemptView) -> bool:
+    return (view.facts["cp_size"] or 0) > 1 and requests_hcp(view.facts["cp_comm_type"])
+
+
+def _place(view: AttemptView, *facts: str) -> Place | None:
+    return next((place for fact in facts if (place := view.config.places.get(fact))), None)
+
+
+def config_channel(view: AttemptView) -> list[Evidence]:
+    """What the configuration alone decides, and what it asks for."""
+    facts = view.facts
+    place = _place(view, "cp_comm_type", "hcp_sizes", "cp_size")
+    if place is None:
+        return []
+    location = view.at(place)
+    sizes_place = _place(view, "hcp_sizes")
+    finished = facts["iterations_finished"] > 0
+    if _cp_wanted(view) and facts["hcp_sizes_set"] is False and finished:
+        return [
+            Evidence(
+                "config",
+                "inactive",
+                "A",
+                location,
+                "a2a+p2p without hierarchical_context_parallel_sizes: Megatron-Core makes no"
+                " hierarchical groups, Transformer Engine gets none and runs with a CP size of 1.",
+            )
+        ]
+    asks = requests_hcp(facts["cp_comm_type"])
+    if facts["cp_comm_type"] and not asks and facts["hcp_sizes_set"] and finished:
+        return [
+            Evidence(
+                "config",
+                "inactive",
+                "A",
+                view.at(sizes_place) if sizes_place else location,
+                f"hierarchical sizes are set, but cp_comm_type is {facts['cp_comm_type']}:"
+                " attention takes the flat context parallel group.",
+            )
+        ]
+    says = (
+        "asks for hierarchical context parallelism; that is intent, no proof"
+        if asks
+        else "does not ask for hierarchical context parallelism"
+    )
+    shown = [Evidence("config", "neutral", "C", location, f"The configuration {says}.")]
+    if asks and sizes_place and sizes_place.line != place.line:
+        shown.append(
+            Evidence("config", "neutral", "C", view.at(sizes_place), "The hierarchical sizes.")
+        )
+    return shown
+
+
+def path_channel(view: AttemptView) -> list[Evidence]:
+    """How process groups were built: HyperCommGrid has no hierarchical groups."""
+    facts = view.facts
+    seen = view.tables["paths"]
+    grid = seen.filter(pl.col("kind") == "hyper_comm_grid")
+    decided = (
+        _cp_wanted(view)
+        and facts["decentralized_pg"] is True
+        and facts["iterations_finished"] > 0
+        and facts["hcp_min_size"] != 1
+    )
+    explanation = (
+        "Decentralized process groups hold no hierarchical groups: with a2a+p2p, Transformer Engine"
+        " gets none and runs with a CP size of 1."
+    )
+    if decided and grid.height:
+        return [Evidence("path", "inactive", "A", _location(view, grid), explanation)]
+    if decided and (place := _place(view, "use_decentralized_pg")):
+        return [Evidence("path", "inactive", "B", view.at(place), explanation)]
+    if seen.height:
+        kind = "HyperCommGrid" if grid.height else "the MPU path"
+        return [
+            Evidence(
+                "path",
+                "neutral",
+                "C",
+                _location(view, grid if grid.height else seen),
+                f"Process groups were built by {kind}.",
+            )
+        ]
+    return []
+
+
+def assertion_channel(view: AttemptView) -> list[Evidence]:
+    """A start-up check that refused the configuration."""
+    return [
+        Evidence(
+            "assertion",
+            "neutral",
+            "A",
+            Location(view.names[row["file"]], row["line"], row["text"], row["rank"]),
+            f"The stack refused the configuration: {row['check']}.",
+        )
+        for row in view.tables["assertions"].iter_rows(named=True)
+    ]
+
+
+def _location(view: AttemptView, rows: pl.DataFrame) -> Location:
+    row = rows.row(0, named=True)
+    return Location(view.names[row["file"]], row["line"], row["text"] or "", row["event_rank"])
+
+
+CHANNELS: Final[tuple[Callable[[AttemptView], list[Evidence]], ...]] = (
+    config_channel,
+    path_channel,
+    assertion_channel,
+)
+
+
+def collect(view: AttemptView) -> tuple[Evidence, ...]:
+    """All evidence of one attempt, in the order of the channels."""
+    return tuple(piece for channel in CHANNELS for piece in channel(view))

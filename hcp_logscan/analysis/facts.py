@@ -1,0 +1,249 @@
+"""FACTS: the columns of the fact tables that rules are written over.
+
+A fact is what a run amounts to. Null means "not observed", and a rule that needs it is then
+inconclusive; so a fact is False or 0 only where something in the logs says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One column of a fact table."""
+
+    dtype: pl.DataType
+    meaning: str
+    observe: str = ""
+    "How to make it observable, for the user whose rule came out inconclusive."
+
+
+_DUMP = "keep rank 0's start-up output: the whole argument dump or configuration summary"
+_LAST = "keep the last rank's output: it prints the iteration lines"
+_INT, _STR, _BOOL, _FLOAT = pl.Int64(), pl.String(), pl.Boolean(), pl.Float64()
+_INTS, _STRS = pl.List(pl.Int64()), pl.List(pl.String())
+
+CONFIG_FACTS: Final[Mapping[str, Fact]] = {
+    "cp_size": Fact(_INT, "context parallel size", _DUMP),
+    "cp_comm_type": Fact(
+        _STR,
+        "cp_comm_type in effect; per-layer lists joined by commas without repeats; "
+        "`p2p` where a complete block leaves it at its default",
+        _DUMP,
+    ),
+    "hcp_sizes": Fact(_INTS, "hierarchical_context_parallel_sizes, inner level first", _DUMP),
+    "hcp_sizes_set": Fact(
+        _BOOL,
+        "sizes were given; FALSE only where a complete block or a start-up line says none",
+        _DUMP,
+    ),
+    "hcp_sizes_product": Fact(_INT, "product of the sizes", _DUMP),
+    "hcp_levels": Fact(_INT, "number of levels in the sizes", _DUMP),
+    "hcp_min_size": Fact(_INT, "smallest of the sizes", _DUMP),
+    "hcp_a2a_size": Fact(_INT, "first of the sizes: the inner, all-to-all level L0", _DUMP),
+    "seq_length": Fact(_INT, "sequence length in tokens", _DUMP),
+    "tp_size": Fact(_INT, "tensor model parallel size", _DUMP),
+    "pp_size": Fact(_INT, "pipeline model parallel size", _DUMP),
+    "dp_size": Fact(_INT, "data parallel size", _DUMP),
+    "ep_size": Fact(_INT, "expert model parallel size", _DUMP),
+    "world_size": Fact(_INT, "number of ranks", _DUMP + ", or pass --world-size"),
+    "num_layers": Fact(_INT, "transformer layers", _DUMP),
+    "hidden_size": Fact(_INT, "hidden size", _DUMP),
+    "ffn_hidden_size": Fact(_INT, "feed-forward hidden size", _DUMP),
+    "num_attention_heads": Fact(_INT, "attention heads", _DUMP),
+    "query_groups": Fact(
+        _INT, "key/value heads: num_attention_heads unless group_query_attention is on", _DUMP
+    ),
+    "kv_channels": Fact(_INT, "channels per head", _DUMP),
+    "micro_batch_size": Fact(_INT, "micro batch size in sequences", _DUMP),
+    "global_batch_size": Fact(_INT, "global batch size in sequences", _DUMP),
+    "train_iters": Fact(
+        _INT, "planned iterations, from the configuration or the iteration lines", _DUMP
+    ),
+    "log_interval": Fact(_INT, "iterations between two iteration lines", _DUMP),
+    "transformer_impl": Fact(_STR, "`transformer_engine` or `local`", _DUMP),
+    "hybrid_context_parallel": Fact(
+        _BOOL, "hybrid (dynamic) context parallel is on: another feature, not HCP", _DUMP
+    ),
+    "use_decentralized_pg": Fact(
+        _BOOL, "dist.use_decentralized_pg", "keep the saved run configuration beside the logs"
+    ),
+    "te_version": Fact(
+        _STR, "Transformer Engine version; 0.0.0 (not installed) counts as unknown", _DUMP
+    ),
+    "mcore_version": Fact(_STR, "Megatron-Core version", _DUMP),
+    "torch_version": Fact(_STR, "PyTorch version", _DUMP),
+    "precision": Fact(_STR, "`bf16`, `fp16`, `fp8`, `fp4` or `fp32`", _DUMP),
+}
+"""What was configured. These also stand under `config` in the JSON report."""
+
+ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
+    "attempt": Fact(_INT, "number of the attempt, from 0"),
+    **CONFIG_FACTS,
+    "framework": Fact(_STR, "`megatron-lm`, `megatron-bridge`, `nemo`, by the shape of its lines"),
+    "te_version_code": Fact(
+        _INT, "te_version as major*1000000 + minor*1000 + patch (1.12.0 is 1012000)", _DUMP
+    ),
+    "config_complete": Fact(
+        _BOOL,
+        "a configuration block was read to its end; FALSE if one began and was cut off",
+        _DUMP,
+    ),
+    "config_conflicts": Fact(
+        _STRS, "keys that two sources of this attempt give different values; empty if none", _DUMP
+    ),
+    "decentralized_pg": Fact(
+        _BOOL,
+        "process groups were built by HyperCommGrid (TRUE) or by the MPU path (FALSE)",
+        "keep rank 0's start-up output (`> initialized …`) or the saved run configuration",
+    ),
+    "saved_config_requests_hcp": Fact(
+        _BOOL,
+        "a configuration saved beside the logs asks for a2a+p2p with sizes",
+        "keep the saved run configuration (run_config.yaml) beside the logs",
+    ),
+    "verdict_status": Fact(_STR, "status of the verdict of this attempt"),
+    "training_announced": Fact(
+        _BOOL, "the trainer said that training starts; FALSE if rank 0's log lacks it", _LAST
+    ),
+    "training_done": Fact(_BOOL, "the trainer said that training is done"),
+    "planned_exit": Fact(_BOOL, "the trainer left the loop on purpose (time, signal, interval)"),
+    "iterations_finished": Fact(_INT, "distinct iterations the logs show as finished; 0 if none"),
+    "first_iteration": Fact(_INT, "first iteration number printed", _LAST),
+    "last_iteration": Fact(_INT, "last iteration number printed", _LAST),
+    "last_rank_logged": Fact(
+        _BOOL, "the logs of the rank that prints iteration lines are there", _LAST
+    ),
+    "resumed_from": Fact(_INT, "iteration of the checkpoint that was loaded"),
+    "skipped_iterations": Fact(_INT, "sum of `number of skipped iterations`", _LAST),
+    "nan_iterations": Fact(_INT, "sum of `number of nan iterations`", _LAST),
+    "loss_scaled": Fact(
+        _BOOL, "a loss scale other than 1 was printed (fp16 dynamic loss scaling)", _LAST
+    ),
+    "late_skipped_share": Fact(
+        _FLOAT,
+        "share of skipped iterations once the loss scale search of the start is over, 0 to 1",
+        _LAST,
+    ),
+    "rejections": Fact(_INT, "ranks that ended in a start-up check of the configuration"),
+    "rejection_check": Fact(_STR, "which check refused the configuration"),
+    "rejection_text": Fact(_STR, "what the check said"),
+    "root_exceptions": Fact(
+        _INT, "ranks with an uncaught Python exception that is no echo of another rank's end"
+    ),
+    "exception_type": Fact(_STR, "type of the first uncaught exception that is no echo"),
+    "exception_message": Fact(_STR, "its message"),
+    "exception_rank": Fact(_INT, "the rank that raised it first"),
+    "failures": Fact(
+        _INT, "ranks that ended by exception or signal, torchrun's own stops not counted"
+    ),
+    "culprit_ranks": Fact(_INTS, "ranks the evidence points at; empty if unknown"),
+    "elastic_root_rank": Fact(_INT, "the rank that torchelastic calls the root cause"),
+    "elastic_root_role": Fact(
+        _STR, "`root` or `victim`: what that rank really is; null where it cannot be told"
+    ),
+    "ranks_seen": Fact(_INTS, "global ranks told apart in the logs"),
+    "ranks_missing": Fact(
+        _INTS,
+        "ranks of the world without a file of their own; null where files do not tell ranks apart",
+        "pass --world-size, and collect one file per rank",
+    ),
+}
+"""Fact table `attempts`: one row per attempt."""
+
+ITERATION_FACTS: Final[Mapping[str, Fact]] = {
+    "attempt": Fact(_INT, "number of the attempt, from 0"),
+    "iteration": Fact(_INT, "iteration number as printed; null for a step line without number"),
+    "interval_iterations": Fact(
+        _INT, "iterations since the line before: what the line averages over"
+    ),
+    "step_ms": Fact(_FLOAT, "elapsed time per iteration, milliseconds"),
+    "tflops_per_gpu": Fact(_FLOAT, "printed model TFLOP/s/GPU", "--log-throughput"),
+    "tokens_per_s_per_gpu": Fact(
+        _FLOAT, "printed tokens/s/GPU, else batch x sequence / time / ranks"
+    ),
+    "lm_loss": Fact(
+        _FLOAT, "printed loss; null if the field is absent, NaN or Inf where printed so"
+    ),
+    "lm_loss_present": Fact(_BOOL, "the line has a loss field"),
+    "lm_loss_finite": Fact(
+        _BOOL, "the printed loss is a finite number; null if the field is absent"
+    ),
+    "loss_seen_before": Fact(_BOOL, "an earlier line of the attempt has a loss field"),
+    "grad_norm": Fact(_FLOAT, "printed gradient norm; null if the field is absent"),
+    "grad_norm_finite": Fact(_BOOL, "the gradient norm is a finite number; null if absent"),
+    "loss_scale": Fact(_FLOAT, "printed loss scale"),
+    "learning_rate": Fact(_FLOAT, "printed learning rate"),
+    "skipped_iterations": Fact(_INT, "`number of skipped iterations` of the interval"),
+    "nan_iterations": Fact(_INT, "`number of nan iterations` of the interval"),
+    "global_batch_size": Fact(_INT, "printed global batch size in sequences"),
+    "consumed_samples": Fact(_INT, "printed consumed samples"),
+}
+"""Fact table `iterations`: one row per logged iteration of an attempt."""
+
+FAILURE_FACTS: Final[Mapping[str, Fact]] = {
+    "attempt": Fact(_INT, "number of the attempt, from 0"),
+    "kind": Fact(_STR, "`exception`, `exit` (a process ended by code or signal)"),
+    "role": Fact(
+        _STR,
+        "`root` (a candidate for the first cause), `cascade` (an echo of another rank's end), "
+        "`teardown` (stopped by the launcher), `rejection` (a start-up check)",
+    ),
+    "rank": Fact(_INT, "global rank; null if unknown"),
+    "exception_type": Fact(_STR, "type of the exception"),
+    "message": Fact(_STR, "message of the exception, or torchelastic's text"),
+    "exit_code": Fact(_INT, "exit code of the process; negative for a signal"),
+    "signal": Fact(_STR, "signal name such as SIGKILL; null where no signal ended it"),
+    "kill_explained": Fact(
+        _BOOL, "a kernel or scheduler line of this run says who killed processes"
+    ),
+    "iteration": Fact(_INT, "last iteration finished before the failure"),
+}
+"""Fact table `failures`: one row per (attempt, rank, kind)."""
+
+RUN_FACTS: Final[Mapping[str, Fact]] = {
+    "attempt": Fact(_INT, "the judged attempt"),
+    "drift_lines": Fact(_INT, "lines that hold a parser's needle but do not match its pattern"),
+    "drift_parsers": Fact(_STRS, "parsers that met such lines"),
+    "truncated_inputs": Fact(_INT, "files or blocks that are cut off"),
+    "unreadable_files": Fact(_INT, "files that could not be read"),
+    "files": Fact(_INT, "log files read"),
+    "recognised_lines": Fact(_INT, "lines that a parser understood"),
+    "ranks_missing": ATTEMPT_FACTS["ranks_missing"],
+    "ranks_missing_count": Fact(_INT, "number of missing ranks; null as above"),
+    "world_size": CONFIG_FACTS["world_size"],
+}
+"""Fact table `run`: one row for the whole run, about the logs themselves."""
+
+FACTS: Final[Mapping[str, Mapping[str, Fact]]] = {
+    "attempts": ATTEMPT_FACTS,
+    "iterations": ITERATION_FACTS,
+    "failures": FAILURE_FACTS,
+    "run": RUN_FACTS,
+}
+"""Every fact table by name."""
+
+LOCATION_COLUMNS: Final[Mapping[str, pl.DataType]] = {
+    "file": _STR,
+    "line": _INT,
+    "text": _STR,
+}
+"""Carried by the fact tables `iterations` and `failures` (and by event tables) beside their facts:
+where the row comes from. `text` may be null: it is then read again for the lines that are shown."""
+
+
+def schema(table: str) -> dict[str, pl.DataType]:
+    """Column types of one fact table, in the order of its facts."""
+    return {name: fact.dtype for name, fact in FACTS[table].items()}
+
+
+def empty(table: str) -> pl.DataFrame:
+    """The fact table without rows: what rules are type-checked against."""
+    return pl.DataFrame(schema=schema(table))

@@ -1,0 +1,170 @@
+"""Iteration rows of all files -> one row per (attempt, iteration).
+
+Console duplicates count once. Bridge's `Step Time` lines (rank 0, no number) are joined to the
+iteration lines (last rank) by order within the attempt, checked against the elapsed time; where no
+iteration line was kept at all, each step line stands for an iteration of unknown number.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from hcp_logscan.analysis.facts import ITERATION_FACTS, LOCATION_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+STEP_TOLERANCE_MS: Final = 6.0
+"""`Step Time` has two decimals of a second; the iteration line one decimal of a millisecond."""
+
+
+def distinct(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row per (attempt, iteration) of the event table `iterations`, ordered.
+
+    Of several lines for one iteration the one with a loss wins, then the highest rank's, then the
+    last in the file; so a pipeline stage that prints no loss does not hide the one that does.
+    """
+    main = pl.col("lm_loss").is_not_null().any().over("attempt")
+    loss = pl.when(main).then("lm_loss").otherwise("other_loss")
+    return (
+        rows.with_columns(loss.alias("loss"))
+        .with_columns(
+            pl.col("loss").is_not_null().alias("_has_loss"),
+            pl.col("cut").fill_null(value=False).alias("_cut"),
+            pl.col("event_rank").fill_null(-1).alias("_rank"),
+            pl.int_range(pl.len()).alias("_order"),
+        )
+        .sort(["attempt", "iteration", "_cut", "_has_loss", "_rank", "_order"], descending=False)
+        .sort(
+            ["attempt", "iteration", "_has_loss", "_rank", "_order"],
+            descending=[False, False, True, True, True],
+            maintain_order=True,
+        )
+        .unique(["attempt", "iteration"], keep="first", maintain_order=True)
+        .drop("_has_loss", "_cut", "_rank", "_order")
+    )
+
+
+def _steps_of_one_source(steps: pl.DataFrame) -> pl.DataFrame:
+    """Step lines of each attempt from the file that holds most of them: copies count once."""
+    best = (
+        steps.group_by("attempt", "file", maintain_order=True)
+        .len()
+        .sort("len", descending=True, maintain_order=True)
+        .unique("attempt", keep="first", maintain_order=True)
+        .select("attempt", "file")
+    )
+    return steps.join(best, on=["attempt", "file"], how="semi", maintain_order="left")
+
+
+def _join_steps(rows: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """Fill TFLOP/s of iteration rows from the step lines of the same attempt, in order."""
+    numbered = _steps_of_one_source(steps).with_columns(
+        pl.int_range(pl.len()).over("attempt").alias("_k"),
+        pl.len().over("attempt").alias("_steps"),
+    )
+    ours = rows.with_columns(
+        pl.int_range(pl.len()).over("attempt").alias("_k"),
+        pl.len().over("attempt").alias("_iterations"),
+    )
+    joined = ours.join(
+        numbered.select(
+            "attempt",
+            "_k",
+            "_steps",
+            pl.col("step_ms").alias("_step_ms"),
+            pl.col("tflops_per_gpu").alias("_tflops"),
+        ),
+        on=["attempt", "_k"],
+        how="left",
+        maintain_order="left",
+    )
+    difference = (pl.col("step_ms") - pl.col("_step_ms")).abs()
+    agrees = (difference <= STEP_TOLERANCE_MS).fill_null(value=True)
+    return joined.with_columns(
+        pl.coalesce("tflops_per_gpu", pl.when(agrees).then("_tflops").otherwise(None)).alias(
+            "tflops_per_gpu"
+        )
+    ).drop("_k", "_iterations", "_steps", "_step_ms", "_tflops")
+
+
+def _unnumbered(rows: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """Step lines of attempts without any iteration line, as rows without a number."""
+    alone = steps.join(rows.select("attempt").unique(), on="attempt", how="anti")
+    return _steps_of_one_source(alone)
+
+
+def facts(
+    tables: Mapping[str, pl.DataFrame], shape: Mapping[int, tuple[int | None, int | None]]
+) -> pl.DataFrame:
+    """The fact table `iterations` with its location columns and `event_rank`.
+
+    `shape` maps an attempt to (sequence length, world size): tokens/s/GPU is computed where no line
+    prints it (batch x sequence length / step time / ranks).
+    """
+    rows = distinct(tables["iterations"])
+    if tables["steps"].height:
+        rows = _join_steps(rows, tables["steps"])
+        extra = _unnumbered(rows, tables["steps"])
+        rows = pl.concat([rows, extra], how="diagonal")
+    geometry = pl.DataFrame(
+        [(attempt, *pair) for attempt, pair in shape.items()],
+        schema={"attempt": pl.Int64, "_seq": pl.Int64, "_world": pl.Int64},
+        orient="row",
+    )
+    rows = rows.join(geometry, on="attempt", how="left", maintain_order="left")
+    tokens = (
+        pl.col("global_batch_size")
+        * pl.col("_seq")
+        / (pl.col("step_ms") / 1000.0)
+        / pl.col("_world")
+    )
+    previous = pl.col("iteration").shift(1).over("attempt")
+    cut = pl.col("cut").fill_null(value=False)
+    numbered = pl.col("iteration").is_not_null()
+    has_loss = pl.col("loss").is_not_null()
+    rows = rows.with_columns(
+        pl.coalesce("tokens_per_s_per_gpu", pl.when(pl.col("step_ms") > 0).then(tokens)).alias(
+            "tokens_per_s_per_gpu"
+        ),
+        (pl.col("iteration") - previous).alias("_since"),
+        # a line that is cut off, or a step line without fields, says nothing about its loss
+        pl.when(has_loss)
+        .then(statement=True)
+        .when(numbered & ~cut)
+        .then(statement=False)
+        .otherwise(None)
+        .alias("lm_loss_present"),
+        pl.col("loss").is_finite().alias("lm_loss_finite"),
+        has_loss.cast(pl.Int64).cum_sum().over("attempt").alias("_losses"),
+        pl.col("grad_norm").is_finite().alias("grad_norm_finite"),
+        pl.col("loss").alias("lm_loss"),
+    )
+    rows = rows.with_columns(
+        ((pl.col("_losses") - has_loss.cast(pl.Int64)) > 0).alias("loss_seen_before"),
+        _interval().alias("interval_iterations"),
+    )
+    wanted = {
+        **{name: fact.dtype for name, fact in ITERATION_FACTS.items()},
+        "file": pl.Int64(),
+        "line": LOCATION_COLUMNS["line"],
+        "offset": pl.Int64(),
+        "text": LOCATION_COLUMNS["text"],
+        "event_rank": pl.Int64(),
+        "train_iters": pl.Int64(),
+        "time": pl.String(),
+    }
+    return rows.select(pl.col(name).cast(dtype, strict=False) for name, dtype in wanted.items())
+
+
+def _interval() -> pl.Expr:
+    """Iterations that a line averages over: the distance to the line before.
+
+    The first line of an attempt has none before it: the usual distance, or its own number where
+    that is smaller (Megatron prints iteration 1 whatever the log interval is).
+    """
+    usual = pl.col("_since").filter(pl.col("_since") > 0).mode().min().over("attempt")
+    first = pl.min_horizontal(pl.col("iteration"), usual.fill_null(pl.col("iteration")))
+    return pl.when(pl.col("_since") > 0).then("_since").otherwise(first)

@@ -1,0 +1,214 @@
+"""The global rank of a line, from everything that hints at it.
+
+In this order: ``[rankN]:`` or Ray's rank on the line; rank in the file name; the only rank named by
+memory lines of that process's stream; node directory x ranks per node + local rank, where that
+product is the world size; srun label or Slurm task, where there is one task per rank; local rank,
+where one node holds the whole world. Anything else is unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from hcp_logscan.sources.discover import LogFile
+    from hcp_logscan.sources.layouts import PathHints
+
+_NUMBER: Final = re.compile(r"(\d+)(?!.*\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class RankMap:
+    """How ranks are told apart in one job."""
+
+    by_stream: Mapping[tuple[int, str], int]
+    "(file, stream) -> global rank, for the streams whose lines do not say it themselves."
+
+    by_file: Mapping[int, int]
+    "File -> global rank, for files that hold one rank only."
+
+    files_tell: bool
+    "Files tell ranks apart: a rank without a file is missing."
+
+    lines_tell: bool
+    "Prefixes tell ranks apart."
+
+    def seen(self, tables: Mapping[str, pl.DataFrame]) -> list[int]:
+        """Every global rank that was told apart, sorted."""
+        ranks = {*self.by_stream.values(), *self.by_file.values()}
+        for frame in tables.values():
+            ranks.update(frame["line_rank"].drop_nulls().unique().to_list())
+        return sorted(ranks)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Which ranks of the job the logs hold."""
+
+    ranks: RankMap
+    seen: tuple[int, ...]
+    "Global ranks that were told apart, sorted."
+
+    missing: tuple[int, ...] | None
+    "Ranks of the world without a file; None where files do not tell ranks apart."
+
+
+def coverage(
+    ranks: RankMap, tables: Mapping[str, pl.DataFrame], world_size: int | None
+) -> Coverage:
+    """Coverage of one job; `world_size` is None where nothing says it."""
+    seen = ranks.seen(tables)
+    missing = None
+    if ranks.files_tell and world_size is not None:
+        missing = tuple(sorted(set(range(world_size)) - set(seen)))
+    return Coverage(ranks, tuple(seen), missing)
+
+
+def _natural_nodes(names: Iterable[str]) -> dict[str, int] | None:
+    """Node name -> index in the order of the numbers in the names; None if they carry none."""
+    numbers: dict[str, int] = {}
+    for name in set(names):
+        match = _NUMBER.search(name)
+        if match is None:
+            return None
+        numbers[name] = int(match[1])
+    if len(set(numbers.values())) != len(numbers):
+        return None
+    return {name: index for index, name in enumerate(sorted(numbers, key=lambda n: numbers[n]))}
+
+
+@dataclass(frozen=True, slots=True)
+class _Geometry:
+    world_size: int | None
+    nodes: Mapping[str, int] | None
+    node_count: int
+    local_ranks: int
+    tasks: int
+    labels: int
+    elastic: Mapping[int, int]
+
+    def rank(self, node: str | None, local: int | None, task: int | None) -> int | None:
+        world = self.world_size
+        if local is not None:
+            if self.node_count <= 1 and world is not None and world == self.local_ranks:
+                return local
+            index = self.nodes.get(node) if self.nodes is not None and node is not None else None
+            if index is None and task is not None and self.node_count <= 1:
+                index = task if max(self.tasks, self.labels) * self.local_ranks == world else None
+            elif index is not None and self.node_count * self.local_ranks != world:
+                index = None
+            if index is not None:
+                return index * self.local_ranks + local
+            return self.elastic.get(local)
+        if task is not None and world is not None and max(self.tasks, self.labels) == world:
+            return task
+        return None
+
+
+def _streams(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Distinct (file, stream) with the hints of their prefixes."""
+    columns = ["file", "stream", "label", "local_rank", "replica"]
+    return pl.concat(
+        [frame.select(columns).unique() for frame in tables.values() if frame.height]
+        or [next(iter(tables.values())).select(columns)]
+    ).unique(["file", "stream"], keep="first", maintain_order=True)
+
+
+def _elastic_ranks(exits: pl.DataFrame) -> dict[int, int]:
+    """Local -> global rank as torchelastic's failure table says, where one host is all there is."""
+    rows = exits.drop_nulls(["rank", "failed_local_rank"])
+    if rows["host"].n_unique() != 1:
+        return {}
+    return dict(rows.select("failed_local_rank", "rank").unique().iter_rows())
+
+
+def resolve(
+    tables: Mapping[str, pl.DataFrame],
+    files: Sequence[LogFile],
+    members: Sequence[int],
+    world_size: int | None,
+) -> RankMap:
+    """Work out the ranks of one job. `world_size` is None where nothing says it."""
+    hints: dict[int, PathHints] = {i: files[i].hints for i in members if not files[i].config}
+    streams = _streams(tables)
+    locals_seen = {h.local_rank for h in hints.values()} | set(streams["local_rank"].to_list())
+    nodes = {h.node for h in hints.values() if h.local_rank is not None and h.node}
+    launches = {h.launch for h in hints.values() if h.launch}
+    replicas = streams["replica"].drop_nulls()
+    geometry = _Geometry(
+        world_size=world_size,
+        nodes=_natural_nodes(nodes) if nodes else None,
+        node_count=max(len(nodes), len(launches), replicas.n_unique(), 1),
+        local_ranks=len(locals_seen - {None}),
+        tasks=len({h.task for h in hints.values()} - {None}),
+        labels=streams["label"].drop_nulls().n_unique(),
+        elastic=_elastic_ranks(tables["exits"]),
+    )
+    by_file: dict[int, int] = {}
+    for index, hint in hints.items():
+        rank = hint.rank
+        if rank is None:
+            rank = geometry.rank(hint.node, hint.local_rank, hint.task)
+        if rank is not None:
+            by_file[index] = rank
+    _from_memory_lines(tables["rank_lines"], hints, by_file)
+
+    by_stream: dict[tuple[int, str], int] = {}
+    named = tables["rank_lines"].group_by("file", "stream").agg(pl.col("rank").unique())
+    only = {(f, s): r[0] for f, s, r in named.iter_rows() if len(r) == 1 and s}
+    for file, stream, label, local, replica in streams.iter_rows():
+        if file in by_file or not stream:
+            continue
+        rank = only.get((file, stream))
+        if rank is None:
+            node = hints[file].node if file in hints else None
+            rank = geometry.rank(node, local, label if label is not None else replica)
+        if rank is not None:
+            by_stream[file, stream] = rank
+    return RankMap(by_stream, by_file, bool(by_file), bool(by_stream))
+
+
+def _from_memory_lines(
+    rank_lines: pl.DataFrame, hints: Mapping[int, PathHints], by_file: dict[int, int]
+) -> None:
+    """The only rank that memory lines name in a file of one process is the rank of that file."""
+    one = (
+        rank_lines.filter(pl.col("stream") == "")
+        .group_by("file")
+        .agg(pl.col("rank").unique().alias("ranks"))
+        .filter(pl.col("ranks").list.len() == 1)
+    )
+    for file, ranks in one.iter_rows():
+        hint = hints.get(file)
+        if file not in by_file and hint and (hint.local_rank is not None or hint.task is not None):
+            by_file[file] = ranks[0]
+
+
+def with_ranks(tables: Mapping[str, pl.DataFrame], ranks: RankMap) -> dict[str, pl.DataFrame]:
+    """Every event table with its `event_rank` column (Int64, null where unknown).
+
+    (The table `rank_lines` has a column `rank` of its own: what its line says.)
+    """
+    streams = pl.DataFrame(
+        [(file, stream, rank) for (file, stream), rank in ranks.by_stream.items()],
+        schema={"file": pl.Int64, "stream": pl.String, "_stream_rank": pl.Int64},
+        orient="row",
+    )
+    per_file = pl.DataFrame(
+        list(ranks.by_file.items()),
+        schema={"file": pl.Int64, "_file_rank": pl.Int64},
+        orient="row",
+    )
+    return {
+        name: frame.join(streams, on=["file", "stream"], how="left", maintain_order="left")
+        .join(per_file, on="file", how="left", maintain_order="left")
+        .with_columns(pl.coalesce("line_rank", "_file_rank", "_stream_rank").alias("event_rank"))
+        .drop("_stream_rank", "_file_rank")
+        for name, frame in tables.items()
+    }

@@ -1,0 +1,347 @@
+"""One run, from its event tables to facts and verdicts: the order of the steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from hcp_logscan.analysis import attempts, config, failures, iterations, jobs, ranks
+from hcp_logscan.analysis.attempt import AttemptAnalysis, analyse_attempt
+from hcp_logscan.analysis.facts import schema
+from hcp_logscan.analysis.health import health_of, rank_rows
+from hcp_logscan.engine.run import Tables, scan_files
+from hcp_logscan.model.errors import NothingUnderstoodError, UsageError
+from hcp_logscan.model.report import Health, RankRow, Unreadable
+from hcp_logscan.sources.discover import Selection, discover
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
+    from hcp_logscan.analysis.jobs import Job
+    from hcp_logscan.analysis.ranks import RankMap
+    from hcp_logscan.model.finding import Verdict
+
+RUN_EVENTS: Final = ("drift", "truncated", "unreadable")
+"""Event tables that belong to no attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user says where the logs do not."""
+
+    selection: Selection = field(default_factory=Selection)
+    world_size: int | None = None
+    job: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """Everything the rules and the report are made from."""
+
+    name: str
+    names: Sequence[str]
+    "File names by index: location columns of `facts` and `events` already hold the names."
+
+    paths: Sequence[str]
+    "Where to open them again."
+
+    jobs: tuple[Job, ...]
+    "Newest last."
+
+    job: Job
+    "The judged one."
+
+    attempts: tuple[AttemptAnalysis, ...]
+    judged: int
+    "Number of the attempt whose verdict is the run's."
+
+    facts: Mapping[str, pl.DataFrame]
+    "The fact tables, by name."
+
+    events: Mapping[str, pl.DataFrame]
+    "The event tables with `attempt`, `rank`, `file` (a name), `line`, `text` first, by name."
+
+    health: Health
+    ranks: tuple[RankRow, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """That of the judged attempt."""
+        return next(a.verdict for a in self.attempts if a.attempt == self.judged)
+
+
+def examine(run_dir: str | PathLike[str], options: Options | None = None) -> Analysis:
+    """Discover, scan and analyse one run directory, file or stream.
+
+    Raises SourceError, NothingUnderstoodError, or UsageError for a job that is not there.
+    """
+    options = options or Options()
+    return analyse(scan_files(discover(run_dir, options.selection)), options)
+
+
+def _pick(found: Sequence[Job], wanted: str | None) -> Job:
+    if wanted is None:
+        return found[-1]
+    for job in found:
+        if job.name == wanted:
+            return job
+    known = ", ".join(job.name or "(no id)" for job in found)
+    raise UsageError(f"no job {wanted} in these logs. Jobs found: {known}.")
+
+
+def analyse(tables: Tables, options: Options | None = None) -> Analysis:
+    """Event tables -> facts and verdicts. Raises as `examine` does."""
+    options = options or Options()
+    if not any(stats.recognised for stats in tables.stats):
+        raise NothingUnderstoodError(_not_understood(tables))
+    found = jobs.split(tables)
+    job = _pick(found, options.job)
+    files = tables.found.files
+    events = jobs.restrict(tables, job)
+    events = {**events, "blocks": attempts.own_blocks(events["blocks"])}
+    bounds = attempts.boundaries(events, files, job.files)
+    events = attempts.assign(events, bounds)
+    numbers = sorted(set(bounds["attempt"].to_list()) - _saved_only(bounds, tables, job)) or [0]
+    world_size = options.world_size or _world_size(events, numbers)
+    rank_map = ranks.resolve(events, files, job.files, world_size)
+    events = ranks.with_ranks(events, rank_map)
+    coverage = ranks.coverage(rank_map, events, world_size)
+    configs = {n: _config(events, n) for n in numbers}
+    for known in configs.values():
+        if world_size is not None:
+            _override(known, world_size)
+    series = iterations.facts(
+        events,
+        {n: (c.facts["seq_length"], c.facts["world_size"]) for n, c in configs.items()},
+    )
+    local_to_rank = _local_ranks(events, rank_map, files, world_size)
+    failed = {
+        n: failures.failures(
+            events,
+            n,
+            last_iteration=_last(series, n),
+            world_size=configs[n].facts["world_size"],
+            local_to_rank=local_to_rank,
+        )
+        for n in numbers
+    }
+    events["assertions"] = _assertions(events, failed)
+    names = [file.name for file in files]
+    analysed = tuple(
+        analyse_attempt(
+            n,
+            events,
+            series,
+            known=configs[n],
+            failed=failed[n],
+            coverage=coverage,
+            names=names,
+        )
+        for n in numbers
+    )
+    health = health_of(tables, events, job, coverage)
+    judged = _judged(analysed)
+    return Analysis(
+        name=tables.found.name,
+        names=names,
+        paths=[file.path for file in files],
+        jobs=found,
+        job=job,
+        attempts=analysed,
+        judged=judged,
+        facts={
+            "attempts": _attempt_frame(analysed),
+            "iterations": _located(series, names),
+            "failures": _located(failures.frame([failed[n] for n in numbers]), names),
+            "run": _run_frame(judged, health, coverage, world_size),
+        },
+        events=_public(events, health, names),
+        health=health,
+        ranks=rank_rows(coverage, events, files),
+    )
+
+
+def _not_understood(tables: Tables) -> str:
+    unreadable = [*tables.found.unreadable]
+    unreadable += [
+        Unreadable(file.name, stats.error)
+        for file, stats in zip(tables.found.files, tables.stats, strict=True)
+        if stats.error
+    ]
+    read = len(tables.found.files)
+    if unreadable:
+        first = unreadable[0]
+        return (
+            f"nothing understood: {len(unreadable)} file(s) could not be read, for example"
+            f" {first.file} ({first.why})."
+        )
+    return (
+        f"nothing understood: not one line of {read} file(s) was recognised as a trainer's or"
+        " launcher's. Is this the run's log directory?"
+    )
+
+
+def _saved_only(bounds: pl.DataFrame, tables: Tables, job: Job) -> set[int]:
+    """Attempts that hold saved configurations and nothing else: no attempt at all."""
+    logs = {i for i in job.files if not tables.found.files[i].config}
+    with_logs = set(bounds.filter(pl.col("file").is_in(list(logs)))["attempt"].to_list())
+    return set(bounds["attempt"].to_list()) - with_logs if with_logs else set()
+
+
+def _of(events: Mapping[str, pl.DataFrame], table: str, attempt: int) -> pl.DataFrame:
+    return events[table].filter(pl.col("attempt") == attempt)
+
+
+def _config(events: Mapping[str, pl.DataFrame], attempt: int) -> config.Config:
+    """The configuration of one attempt. Saved configurations belong to every attempt."""
+    mine = (pl.col("attempt") == attempt) | (pl.col("source") == "saved_yaml")
+    blocks = config.blocks_of(events["config"].filter(mine), events["blocks"].filter(mine))
+    versions = dict(
+        _of(events, "versions", attempt).select("package", "version").reverse().iter_rows()
+    )
+    trained = any(_of(events, table, attempt).height for table in ("iterations", "steps"))
+    return config.effective(blocks, versions, trained=trained)
+
+
+def _override(known: config.Config, world_size: int) -> None:
+    facts = known.facts
+    if isinstance(facts, dict) and facts["world_size"] is None:
+        facts["world_size"] = world_size
+
+
+def _world_size(events: Mapping[str, pl.DataFrame], numbers: Sequence[int]) -> int | None:
+    sizes = [_config(events, n).facts["world_size"] for n in numbers]
+    return next((size for size in reversed(sizes) if size), None)
+
+
+def _local_ranks(
+    events: Mapping[str, pl.DataFrame],
+    rank_map: RankMap,
+    files: Sequence[Any],
+    world_size: int | None,
+) -> dict[int, int]:
+    """Local -> global rank where a local rank names one global rank only."""
+    pairs: dict[int, set[int]] = {}
+    for file, rank in rank_map.by_file.items():
+        if (local := files[file].hints.local_rank) is not None:
+            pairs.setdefault(local, set()).add(rank)
+    for frame in events.values():
+        known = frame.drop_nulls(["local_rank", "event_rank"])
+        for local, rank in known.select("local_rank", "event_rank").unique().iter_rows():
+            pairs.setdefault(local, set()).add(rank)
+    if not pairs and world_size is not None and world_size == 1:
+        return {0: 0}
+    return {local: next(iter(found)) for local, found in pairs.items() if len(found) == 1}
+
+
+def _last(series: pl.DataFrame, attempt: int) -> int | None:
+    last = series.filter(pl.col("attempt") == attempt)["iteration"].max()
+    return None if last is None else int(str(last))
+
+
+def _assertions(
+    events: Mapping[str, pl.DataFrame], failed: Mapping[int, failures.Failures]
+) -> pl.DataFrame:
+    """Failed start-up checks: from tracebacks, else from bare lines; with `rank`, per attempt."""
+    rows = [
+        {
+            name: row[name]
+            for name in ("attempt", "rank", "file", "line", "text", "check", "message")
+        }
+        for found in failed.values()
+        for row in found.rows
+        if row["role"] == "rejection"
+    ]
+    have = {row["attempt"] for row in rows}
+    table = events["assertions"].sort("file", "line")
+    for row in table.iter_rows(named=True):
+        finished = events["iterations"].filter(pl.col("attempt") == row["attempt"]).height
+        if row["attempt"] not in have and not finished:
+            wanted = ("attempt", "file", "line", "text", "check", "message")
+            rows.append({**{name: row[name] for name in wanted}, "rank": row["event_rank"]})
+    return pl.DataFrame(
+        rows,
+        schema={
+            "attempt": pl.Int64,
+            "rank": pl.Int64,
+            "file": pl.Int64,
+            "line": pl.Int64,
+            "text": pl.String,
+            "check": pl.String,
+            "message": pl.String,
+        },
+    )
+
+
+def _judged(analysed: Sequence[AttemptAnalysis]) -> int:
+    """The last attempt with a finished iteration, else the last."""
+    trained = [a.attempt for a in analysed if a.facts["iterations_finished"]]
+    return trained[-1] if trained else analysed[-1].attempt
+
+
+def _attempt_frame(analysed: Sequence[AttemptAnalysis]) -> pl.DataFrame:
+    wanted = schema("attempts")
+    rows = [{name: a.facts[name] for name in wanted} for a in analysed]
+    return pl.DataFrame(rows, schema=wanted, strict=False)
+
+
+def _run_frame(
+    judged: int, health: Health, coverage: ranks.Coverage, world_size: int | None
+) -> pl.DataFrame:
+    row = {
+        "attempt": judged,
+        "drift_lines": sum(drift.count for drift in health.drift),
+        "drift_parsers": [drift.parser for drift in health.drift],
+        "truncated_inputs": len(health.truncated),
+        "unreadable_files": len(health.unreadable),
+        "files": health.files,
+        "recognised_lines": health.recognised_lines,
+        "ranks_missing": None if coverage.missing is None else list(coverage.missing),
+        "ranks_missing_count": None if coverage.missing is None else len(coverage.missing),
+        "world_size": world_size,
+    }
+    return pl.DataFrame([row], schema=schema("run"))
+
+
+def _located(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """File indices become file names; `rank` is the resolved one where the table has none."""
+    named = frame.with_columns(
+        pl.col("file").replace_strict(
+            list(range(len(names))), list(names), return_dtype=pl.String, default=None
+        )
+    )
+    if "event_rank" in named.columns:
+        if "rank" in named.columns:
+            named = named.rename({"rank": "said_rank"})
+        named = named.rename({"event_rank": "rank"})
+    return named
+
+
+def _public(
+    events: Mapping[str, pl.DataFrame], health: Health, names: Sequence[str]
+) -> dict[str, pl.DataFrame]:
+    """Event tables as rules and users see them; the log's own troubles as tables, too."""
+    tables = {name: _located(frame, names) for name, frame in events.items()}
+    for name, entries in (
+        ("truncated", [(entry.split(": ")[0], entry) for entry in health.truncated]),
+        ("unreadable", [(u.file, f"{u.file}: {u.why}") for u in health.unreadable]),
+    ):
+        tables[name] = pl.DataFrame(
+            [(0, None, file, 1, text) for file, text in entries],
+            schema={
+                "attempt": pl.Int64,
+                "rank": pl.Int64,
+                "file": pl.String,
+                "line": pl.Int64,
+                "text": pl.String,
+            },
+            orient="row",
+        )
+    first = ["attempt", "rank", "file", "line", "text"]
+    return {
+        name: frame.select(*first, pl.exclude(*first, "stream", "line_rank"))
+        for name, frame in tables.items()
+    }

@@ -1,0 +1,315 @@
+"""Evidence and facts -> the verdict of one attempt. Total: every case has one answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hcp_logscan.analysis.config import requests_hcp
+from hcp_logscan.model.finding import Confidence, Evidence, Grade, Status, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_RUNTIME: Final = frozenset({"te_debug", "flight_recorder", "c10d", "nccl"})
+MAX_EVIDENCE: Final = 40
+"""Pieces of evidence listed in one verdict; first and last are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """What a set of evidence amounts to; status None leaves it to the configuration."""
+
+    status: Status | None
+    confidence: Confidence
+    contradiction: str | None = None
+
+
+def _best(evidence: Sequence[Evidence], says: str) -> Grade | None:
+    grades: set[Grade] = {piece.grade for piece in evidence if piece.says == says}
+    return "A" if "A" in grades else "B" if "B" in grades else None
+
+
+def _ranks(evidence: Sequence[Evidence], says: str) -> set[int | None]:
+    return {
+        piece.location.rank if piece.channel in _RUNTIME else None
+        for piece in evidence
+        if piece.says == says and piece.grade != "C"
+    }
+
+
+def _same_subject(evidence: Sequence[Evidence]) -> bool:
+    """Whether some active and some inactive evidence may speak of one rank and layer kind.
+
+    Configuration and path belong to no rank and count as the same rank as any; so does runtime
+    evidence whose rank is unknown.
+    """
+    for one in evidence:
+        for other in evidence:
+            if one.says != "active" or other.says != "inactive" or "C" in one.grade + other.grade:
+                continue
+            ranks = [p.location.rank if p.channel in _RUNTIME else None for p in (one, other)]
+            kinds = (one.layer_kind, other.layer_kind)
+            if (None in ranks or ranks[0] == ranks[1]) and (None in kinds or kinds[0] == kinds[1]):
+                return True
+    return False
+
+
+def _runtime_only(evidence: Sequence[Evidence], says: str, grade: Grade) -> bool:
+    return any(p.channel in _RUNTIME for p in evidence if p.says == says and p.grade == grade)
+
+
+def combine(evidence: Sequence[Evidence], ranks_seen: int) -> Combined:
+    """The combining table: best active grade x best inactive grade x same subject.
+
+    Grade C decides nothing. `ranks_seen` is the number of ranks told apart (0 if none): runtime
+    evidence on fewer ranks lowers a high confidence to medium.
+    """
+    active, inactive = _best(evidence, "active"), _best(evidence, "inactive")
+    if active is None and inactive is None:
+        return Combined(None, "low")
+    if inactive is None or active is None:
+        status: Status = "active" if active else "inactive"
+        grade = active or inactive
+        if grade == "B":
+            return Combined(status, "medium")
+        ranks = _ranks(evidence, status)
+        partial = None not in ranks and len(ranks) < ranks_seen
+        return Combined(status, "medium" if partial else "high")
+    if not _same_subject(evidence):
+        return Combined("mixed", "medium" if "B" in {active, inactive} else "high")
+    contradiction = (
+        f"evidence of grade {active} says active, evidence of grade {inactive} says inactive"
+    )
+    if active == inactive:
+        runtime = (
+            _runtime_only(evidence, "active", active),
+            _runtime_only(evidence, "inactive", inactive),
+        )
+        if runtime == (True, False):  # what was measured beats what was configured
+            return Combined("active", "medium", contradiction)
+        if runtime == (False, True):
+            return Combined("inactive", "medium", contradiction)
+        return Combined("mixed", "low", contradiction)
+    return Combined("active" if active == "A" else "inactive", "medium", contradiction)
+
+
+def invalid(facts: Mapping[str, Any]) -> list[str]:
+    """What is wrong with a configuration that asks for a2a+p2p, as far as it is seen."""
+    wrong = []
+    sizes, cp_size = facts["hcp_sizes"], facts["cp_size"]
+    if facts["hcp_sizes_product"] is not None and facts["hcp_sizes_product"] != cp_size:
+        wrong.append(f"the product of the sizes {sizes} is not the context parallel size {cp_size}")
+    if facts["hcp_levels"] is not None and facts["hcp_levels"] != 2:
+        wrong.append(
+            f"Transformer Engine needs exactly two levels, {sizes} has {facts['hcp_levels']}"
+        )
+    if cp_size and facts["seq_length"] and facts["seq_length"] % (2 * cp_size):
+        wrong.append(f"the sequence length {facts['seq_length']} is not divisible by {2 * cp_size}")
+    if facts["te_version_code"] is not None and facts["te_version_code"] < 1_012_000:
+        wrong.append(f"Transformer Engine {facts['te_version']} is older than 1.12.0")
+    heads, tp_size, inner = facts["query_groups"], facts["tp_size"], facts["hcp_a2a_size"]
+    if heads and tp_size and inner and heads % (tp_size * inner):
+        wrong.append(
+            f"the all-to-all size {inner} does not divide the {heads} key/value heads over TP"
+            f" {tp_size}"
+        )
+    return wrong
+
+
+_Decision = tuple[Status, Confidence, list[str]]
+
+
+def _inconclusive(reason: str) -> _Decision:
+    return "inconclusive", "low", [reason]
+
+
+def _status(facts: Mapping[str, Any], combined: Combined) -> _Decision:
+    """Status, confidence and reasons, in the order that the cases rule each other out."""
+    if facts["rejections"] and not facts["iterations_finished"]:
+        reason = (
+            "The configuration was refused before the first iteration"
+            f" ({facts['rejection_check']}): {facts['rejection_text']}"
+        )
+        return "rejected", "high", [reason]
+    if combined.status in {None, "active"} and _degenerate(facts):
+        flat = "p2p" if facts["hcp_a2a_size"] == 1 else "a2a"
+        reason = (
+            f"The sizes {facts['hcp_sizes']} have a level of size 1: Transformer Engine runs flat"
+            f" {flat}. Context parallelism is on, but it is not hierarchical."
+        )
+        return "degenerate", "high", [reason]
+    if combined.status is not None:
+        reasons = [f"Contradiction: {combined.contradiction}."] if combined.contradiction else []
+        return combined.status, combined.confidence, reasons
+    return _by_configuration(facts)
+
+
+def _degenerate(facts: Mapping[str, Any]) -> bool:
+    """CP is on, but one of the two levels has size 1."""
+    return (
+        requests_hcp(facts["cp_comm_type"])
+        and (facts["cp_size"] or 0) > 1
+        and facts["hcp_min_size"] == 1
+        and facts["hcp_levels"] == 2
+        and facts["hcp_sizes_product"] == facts["cp_size"]
+    )
+
+
+def _by_configuration(facts: Mapping[str, Any]) -> _Decision:
+    """The status where no evidence decides: what was asked for, if that can be seen."""
+    cp_size, comm, sizes_set = facts["cp_size"], facts["cp_comm_type"], facts["hcp_sizes_set"]
+    if cp_size == 1:
+        return "not_requested", "high", ["The context parallel size is 1."]
+    if comm is not None and not requests_hcp(comm) and sizes_set is False:
+        reason = f"cp_comm_type is {comm} and no hierarchical sizes are set."
+        return "not_requested", "high", [reason]
+    if comm is None and sizes_set is None:
+        seen = f" (context parallel size {cp_size})" if cp_size else ""
+        return _inconclusive(
+            f"The configuration is not visible in these logs{seen}: neither cp_comm_type nor the"
+            " hierarchical sizes stand in them."
+        )
+    if facts["config_complete"] is not True:
+        return _inconclusive(
+            "The configuration block is cut off or missing: what it does not show is unknown, not"
+            " absent."
+        )
+    if not facts["iterations_finished"]:
+        return _inconclusive(
+            "No iteration finished in these logs: what was configured was never exercised."
+        )
+    if not requests_hcp(comm):
+        return _inconclusive("The configuration does not say what was asked for.")
+    if sizes_set is None or cp_size is None:
+        return _inconclusive("The hierarchical sizes or the CP size are not visible.")
+    if wrong := invalid(facts):
+        return _inconclusive(
+            f"Iterations finished although {'; '.join(wrong)}: this configuration cannot have run"
+            " as shown."
+        )
+    return (
+        "unconfirmed",
+        "low",
+        [
+            (
+                f"Configured correctly (CP {cp_size} = {facts['hcp_sizes']}, {comm}), and"
+                f" {facts['iterations_finished']} iterations finished."
+            ),
+            (
+                "A log at default level holds only intent: no runtime channel was switched on, so"
+                " nothing in it can prove that the hierarchical groups carried traffic."
+            ),
+        ],
+    )
+
+
+_SUMMARY: Final[Mapping[str, str]] = {
+    "active": "Hierarchical context parallelism was on.",
+    "inactive": "Hierarchical context parallelism was requested and was OFF.",
+    "degenerate": "Context parallelism was on, but not hierarchical: one level has size 1.",
+    "mixed": "Hierarchical context parallelism was on in one place and off in another.",
+    "rejected": "The stack refused the configuration; nothing was trained.",
+    "unconfirmed": "Hierarchical context parallelism is configured correctly; these logs cannot"
+    " confirm that it ran.",
+    "not_requested": "Hierarchical context parallelism was not requested.",
+    "inconclusive": "These logs cannot tell whether hierarchical context parallelism was on.",
+}
+
+
+def _summary(status: Status, facts: Mapping[str, Any]) -> str:
+    if status != "inactive":
+        return _SUMMARY[status]
+    cp_size = facts["cp_size"]
+    if requests_hcp(facts["cp_comm_type"]) and cp_size:
+        return (
+            f"{_SUMMARY[status]} Each rank attended only to its own 1/{cp_size} of the sequence:"
+            f" the gradients are wrong and the printed throughput is too high."
+        )
+    return f"{_SUMMARY[status]} Attention used flat context parallelism."
+
+
+def rerun_recipe(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """What to switch on for a few iterations, so that the next log can tell."""
+    steps = [
+        (
+            "Rerun 2 to 5 iterations with NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2 TORCH_CPP_LOG_LEVEL=INFO"
+            " set on"
+            " every rank."
+        ),
+        (
+            "Where torch is older than 2.4 or Megatron-Core older than 0.11, add NCCL_DEBUG=INFO:"
+            " process groups carry no description there."
+        ),
+        (
+            "Keep the stdout and stderr of every rank (torchrun --log-dir DIR --tee 3); under Ray"
+            " also set"
+            " RAY_DEDUP_LOGS=0."
+        ),
+        "Scan again with --expect active.",
+    ]
+    if facts["cp_comm_type"] is None or facts["config_complete"] is not True:
+        steps.insert(
+            0,
+            "Keep rank 0's start-up output to the end of the configuration block, or the saved run"
+            " configuration beside the logs.",
+        )
+    return tuple(steps)
+
+
+_PLURAL: Final = (
+    "HIERARCHICAL_CONTEXT_PARALLEL_GROUPS: stock Megatron never prints this name (it is a Python"
+    " global), so its absence proves nothing."
+)
+_SILENT: Final[Mapping[str, str]] = {
+    "c10d": "c10d: no line with a process group description (TORCH_CPP_LOG_LEVEL=INFO was off,"
+    " or the"
+    " backend is gloo).",
+    "te_debug": "Transformer Engine: no attention debug line (NVTE_DEBUG was off).",
+    "flight_recorder": "Flight recorder: no dump was read.",
+    "nccl": "NCCL: no communicator line was read.",
+}
+
+
+def not_seen(evidence: Sequence[Evidence], status: Status) -> tuple[str, ...]:
+    """The channels that are silent, and why their silence proves nothing."""
+    if status in {"not_requested", "rejected"}:
+        return ()
+    spoke = {piece.channel for piece in evidence}
+    silent = [text for channel, text in _SILENT.items() if channel not in spoke]
+    return (*silent, *(() if "print" in spoke else (_PLURAL,)))
+
+
+def _capped(evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+    if len(evidence) <= MAX_EVIDENCE:
+        return evidence
+    half = MAX_EVIDENCE // 2
+    return (*evidence[:half], *evidence[-half:])
+
+
+def verdict(facts: Mapping[str, Any], evidence: tuple[Evidence, ...], ranks_seen: int) -> Verdict:
+    """The verdict of one attempt. Total: it always has an answer, `inconclusive` included."""
+    status, confidence, reasons = _status(facts, combine(evidence, ranks_seen))
+    deciding = [piece for piece in evidence if piece.says == status]
+    reasons = [*reasons, *dict.fromkeys(piece.explanation for piece in deciding)]
+    if status == "inactive" and facts["iterations_finished"]:
+        reasons.append(
+            f"{facts['iterations_finished']} iterations finished, so no check stopped it."
+        )
+    shown = _capped(evidence)
+    if len(shown) < len(evidence):
+        reasons.append(
+            f"{len(evidence)} pieces of evidence; the first and last {len(shown)} are listed."
+        )
+    confirmed = {piece.location.rank for piece in deciding if piece.channel in _RUNTIME} - {None}
+    return Verdict(
+        status=status,
+        confidence=confidence,
+        summary=_summary(status, facts),
+        reasons=tuple(reasons),
+        next_steps=() if confidence == "high" else rerun_recipe(facts),
+        ranks_confirmed=len(confirmed),
+        ranks_seen=ranks_seen,
+        evidence=shown,
+        not_seen=not_seen(evidence, status),
+    )

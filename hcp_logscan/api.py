@@ -1,0 +1,277 @@
+"""scan() and Report: the whole thing from Python, in process."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from hcp_logscan._version import __version__
+from hcp_logscan.analysis.config import SOURCES
+from hcp_logscan.analysis.facts import CONFIG_FACTS
+from hcp_logscan.analysis.run import Options, examine
+from hcp_logscan.model.errors import UsageError
+from hcp_logscan.model.finding import MAX_TEXT, Location
+from hcp_logscan.model.report import (
+    AttemptData,
+    ConfigEntry,
+    JobRow,
+    LossSpread,
+    ReportData,
+    RunInfo,
+    SeriesSummary,
+    Spread,
+)
+from hcp_logscan.rules.choose import select as select_rules
+from hcp_logscan.rules.choose import with_params
+from hcp_logscan.rules.judge import judge
+from hcp_logscan.rules.load import load_rules
+from hcp_logscan.sources import excerpt
+from hcp_logscan.sources.discover import Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
+    from hcp_logscan.analysis.attempt import AttemptAnalysis
+    from hcp_logscan.analysis.run import Analysis
+    from hcp_logscan.model.finding import Evidence, Finding, Judgement, Verdict
+
+_CP_KEYS: Final = (
+    "context_parallel_size",
+    "cp_comm_type",
+    "hierarchical_context_parallel_sizes",
+    "use_decentralized_pg",
+    "seq_length",
+)
+"""Keys that stand first in a configuration table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of a scan: data, tables, and the documents made from it."""
+
+    data: ReportData
+    facts: Mapping[str, pl.DataFrame]
+    "Fact tables by name: what rules are written over."
+
+    tables: Mapping[str, pl.DataFrame]
+    """Event tables by name, each with the columns attempt, rank, file, line and text first; and
+    `iterations` as the fact table: one row per logged iteration."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether hierarchical context parallelism was on."""
+        return self.data.verdict
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the rules found, worst first."""
+        return self.data.findings
+
+    def to_json(self) -> str:
+        """The report as JSON (`schema` hcp-logscan/report/v1)."""
+        from hcp_logscan.reporting.json import render_json
+
+        return render_json(self.data)
+
+    def to_html(self, *, charts: str = "interactive") -> str:
+        """The report as one self-contained page; `charts="static"` leaves plotly.js out."""
+        from hcp_logscan.reporting.html import render_html
+
+        return render_html(self.data, charts="static" if charts == "static" else "interactive")
+
+    def to_markdown(self) -> str:
+        """The report as Markdown, short enough for a ticket."""
+        from hcp_logscan.reporting.markdown import render_markdown
+
+        return render_markdown(self.data)
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.to_html(charts="static"))
+        return f'<iframe srcdoc="{page}" width="100%" height="720" sandbox></iframe>'
+
+
+def scan(
+    run_dir: str | PathLike[str],
+    *,
+    rules: Sequence[str | PathLike[str]] = (),
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    params: Mapping[str, Mapping[str, Any]] | None = None,
+    world_size: int | None = None,
+    job: str | None = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    rank_regex: str | None = None,
+) -> Report:
+    """Scan the logs of one run in this process.
+
+    `run_dir` is a directory, a log file, or `-` for standard input. `rules` are further rule files
+    or directories; `params` maps a rule id to the parameters it overrides; the other options are
+    those of the command line.
+
+    Raises HcpLogscanError: with `exit_code` 2 for a path, rule or option that cannot be used, with
+    3 where nothing was understood.
+    """
+    known = load_rules([Path(path) for path in rules])
+    chosen = select_rules(with_params(known, dict(params or {})), select=select, ignore=ignore)
+    selection = Selection(tuple(include), tuple(exclude), _compiled(rank_regex))
+    analysis = examine(run_dir, Options(selection, world_size, job))
+    judgements, findings = judge(chosen, analysis.facts, analysis.events)
+    data = _report_data(analysis, judgements, findings)
+    tables = {**analysis.events, "iterations": analysis.facts["iterations"]}
+    return Report(data, analysis.facts, tables)
+
+
+def _compiled(pattern: str | None) -> re.Pattern[str] | None:
+    if pattern is None:
+        return None
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"--rank-regex {pattern!r} is no regular expression: {error}.") from error
+
+
+class _Excerpts:
+    """Texts and neighbours of the lines that are shown, read again from the files."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self._paths = dict(zip(analysis.names, analysis.paths, strict=True))
+        self._tables = [
+            frame
+            for frame in (*analysis.events.values(), analysis.facts["iterations"])
+            if "offset" in frame.columns and frame.height
+        ]
+
+    def _offset(self, place: Location) -> int | None:
+        for frame in self._tables:
+            hit = frame.filter((pl.col("file") == place.file) & (pl.col("line") == place.line))
+            if hit.height:
+                return int(hit["offset"][0])
+        return None
+
+    def complete(self, place: Location) -> Location:
+        """The place with its text and its neighbours, as far as they can be read."""
+        path, offset = self._paths.get(place.file), self._offset(place)
+        if path is None or offset is None:
+            return replace(place, text=place.text[:MAX_TEXT])
+        lines = excerpt.around(path, offset, place.line)
+        own = next((text for number, text in lines if number == place.line), "")
+        return replace(
+            place,
+            text=(place.text or own)[:MAX_TEXT],
+            context=tuple((number, text[:MAX_TEXT]) for number, text in lines),
+        )
+
+
+def _completed(found: Finding, excerpts: _Excerpts) -> Finding:
+    return replace(found, evidence=tuple(excerpts.complete(place) for place in found.evidence))
+
+
+def _proven(verdict: Verdict, excerpts: _Excerpts) -> Verdict:
+    def complete(piece: Evidence) -> Evidence:
+        return replace(piece, location=excerpts.complete(piece.location))
+
+    return replace(verdict, evidence=tuple(complete(piece) for piece in verdict.evidence))
+
+
+def _report_data(
+    analysis: Analysis, judgements: tuple[Judgement, ...], findings: tuple[Finding, ...]
+) -> ReportData:
+    excerpts = _Excerpts(analysis)
+    attempts = tuple(_attempt(a, excerpts, analysis.names) for a in analysis.attempts)
+    judged = next(a for a in attempts if a.attempt == analysis.judged)
+    facts = judged.facts
+    series = analysis.facts["iterations"]
+    return ReportData(
+        tool_name="hcp-logscan",
+        tool_version=__version__,
+        run=RunInfo(
+            name=analysis.name,
+            job=analysis.job.name,
+            world_size=facts["world_size"],
+            precision=facts["precision"],
+            framework=facts["framework"],
+        ),
+        verdict=judged.verdict,
+        judged_attempt=judged.attempt,
+        attempts=attempts,
+        findings=tuple(_completed(found, excerpts) for found in findings),
+        judgements=judgements,
+        series=_summary(series),
+        health=analysis.health,
+        iterations=series,
+        ranks=analysis.ranks,
+        jobs=_jobs(analysis),
+    )
+
+
+def _jobs(analysis: Analysis) -> tuple[JobRow, ...]:
+    if len(analysis.jobs) < 2:
+        return ()
+    return tuple(
+        JobRow(job.name or "(no id)", len(job.files), job.newest, judged=job is analysis.job)
+        for job in reversed(analysis.jobs)
+    )
+
+
+def _attempt(found: AttemptAnalysis, excerpts: _Excerpts, names: Sequence[str]) -> AttemptData:
+    facts = found.facts
+    return AttemptData(
+        attempt=found.attempt,
+        verdict=_proven(found.verdict, excerpts),
+        outcome=found.outcome,
+        started=found.started,
+        ended=found.ended,
+        first_iteration=facts["first_iteration"],
+        last_iteration=facts["last_iteration"],
+        iterations=facts["iterations_finished"],
+        config={name: facts[name] for name in CONFIG_FACTS},
+        facts=facts,
+        full_config=_full_config(found, names),
+    )
+
+
+def _full_config(found: AttemptAnalysis, names: Sequence[str]) -> tuple[ConfigEntry, ...]:
+    entries = [
+        ConfigEntry(block.source, section, key, value, names[place.file], place.line)
+        for block in found.config.blocks
+        for (section, key), (value, place) in block.values.items()
+    ]
+
+    def order(entry: ConfigEntry) -> tuple[int, int]:
+        base = entry.key.rpartition(".")[2]
+        first = _CP_KEYS.index(base) if base in _CP_KEYS else len(_CP_KEYS)
+        return first, SOURCES.index(entry.source)
+
+    return tuple(sorted(entries, key=order))
+
+
+def _spread(column: pl.Series) -> Spread:
+    numbers = column.drop_nulls().drop_nans()
+    numbers = numbers.filter(numbers.is_finite())
+    if not numbers.len():
+        return Spread()
+    low, high, middle = numbers.min(), numbers.max(), numbers.median()
+    return Spread(*(float(str(number)) for number in (middle, low, high)))
+
+
+def _summary(series: pl.DataFrame) -> SeriesSummary:
+    losses = series["lm_loss"].drop_nulls()
+    losses = losses.filter(losses.is_finite())
+    return SeriesSummary(
+        iterations=series.height,
+        tflops_per_gpu=_spread(series["tflops_per_gpu"]),
+        tokens_per_s_per_gpu=_spread(series["tokens_per_s_per_gpu"]),
+        lm_loss=LossSpread(
+            first=float(losses[0]) if losses.len() else None,
+            last=float(losses[-1]) if losses.len() else None,
+            min=float(str(losses.min())) if losses.len() else None,
+        ),
+        step_ms=_spread(series["step_ms"]),
+    )

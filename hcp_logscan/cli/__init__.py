@@ -1,0 +1,1 @@
+"""argv, exit codes, and the only module that knows everybody."""

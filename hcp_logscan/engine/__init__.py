@@ -1,0 +1,1 @@
+"""Files -> event tables: one task per unit of a file, merged in order."""

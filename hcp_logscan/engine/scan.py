@@ -1,0 +1,305 @@
+"""One task: (file, start, end) -> event tables. Picklable in and out, and free of any state.
+
+A unit owns the lines, and the blocks, that begin in it, and reads past its end to finish them; so
+any split of a file gives the same tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from hcp_logscan.model import events
+from hcp_logscan.parsers.base import BlockLine, BlockParser, LineParser, conform
+from hcp_logscan.parsers.registry import needles, owners, parsers
+from hcp_logscan.sources import prefixes, reader
+from hcp_logscan.sources.scanner import ScanStats, scan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hcp_logscan.parsers.base import Block
+    from hcp_logscan.sources.prefixes import Prefix
+
+FLUSH_LINES: Final = 20_000
+"""Lines held as text before they become typed columns."""
+
+MAX_BLOCK_LINES: Final = 8_000
+"""Lines of its own stream that one block may take."""
+
+MAX_BLOCK_SPAN: Final = 200_000
+"""Lines of any stream that may pass while a block is open."""
+
+MAX_CONFIG_BYTES: Final = 4 << 20
+MAX_TEXT: Final = 16_384
+"""Characters of a line that parsers see. The longest record known (verl) stays below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One piece of work."""
+
+    file: int
+    "Index into the list of files."
+
+    path: str
+    start: int = 0
+    end: int | None = None
+    "None reads to the end of the file."
+
+    config: bool = False
+    keep_text: bool = False
+    "The bytes cannot be read again: every row keeps its line."
+
+
+@dataclass(slots=True)
+class UnitResult:
+    """What one unit gave. Line numbers count from the unit's own first line."""
+
+    unit: Unit
+    frames: dict[str, pl.DataFrame]
+    bytes: int = 0
+    lines: int = 0
+    recognised: int = 0
+    cut_off: bool = False
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class _Open:
+    parser: BlockParser
+    block: Block
+    prefix: Prefix
+    taken: int = 0
+    passed: int = 0
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Lines waiting for one line parser, column by column."""
+
+    lines: list[int] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    prefixes: list[Prefix] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+
+def _frame(file: int, batch: _Batch) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "file": [file] * len(batch.lines),
+            "line": batch.lines,
+            "offset": batch.offsets,
+            "stream": [prefix.key for prefix in batch.prefixes],
+            "line_rank": [prefix.rank for prefix in batch.prefixes],
+            "label": [prefix.label for prefix in batch.prefixes],
+            "local_rank": [prefix.local_rank for prefix in batch.prefixes],
+            "replica": [prefix.replica for prefix in batch.prefixes],
+            "text": batch.texts,
+        },
+        schema=dict(events.COMMON),
+    )
+
+
+class Collector:
+    """The sink of a scan: collects lines for line parsers and feeds open blocks."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.hungry = False
+        self.recognised = 0
+        self._waiting = 0
+        self._batches: dict[str, _Batch] = {}
+        self._open: dict[str, list[_Open]] = {}
+        self._rows: dict[str, list[dict[str, object]]] = {}
+        self._parts: dict[str, list[pl.DataFrame]] = {}
+        self._by_name = {parser.name: parser for parser in parsers()}
+        self._owners = owners()
+
+    def walk(self, number: int, offset: int, line: bytes) -> None:
+        """Give a line to the open blocks of its stream."""
+        cleaned = prefixes.clean(line)
+        if b"\r" in cleaned:
+            cleaned = cleaned.rpartition(b"\r")[2]
+        prefix, rest = prefixes.split(cleaned)
+        mine = self._open.get(prefix.key)
+        if mine:
+            text = rest.decode("utf-8", "replace")[:MAX_TEXT]
+            for entry in tuple(mine):
+                entry.taken += 1
+                if (
+                    entry.block.feed(BlockLine(number, offset, text))
+                    or entry.taken >= MAX_BLOCK_LINES
+                ):
+                    self._close(prefix.key, entry)
+        self._age()
+
+    def _age(self) -> None:
+        for key in tuple(self._open):
+            for entry in tuple(self._open.get(key, ())):
+                entry.passed += 1
+                if entry.passed >= MAX_BLOCK_SPAN:
+                    self._close(key, entry)
+
+    def _close(self, key: str, entry: _Open) -> None:
+        mine = self._open[key]
+        mine.remove(entry)
+        if not mine:
+            del self._open[key]
+        self.hungry = bool(self._open)
+        self._collect(entry)
+
+    def _collect(self, entry: _Open) -> None:
+        common = {
+            "file": self.unit.file,
+            "stream": entry.prefix.key,
+            "line_rank": entry.prefix.rank,
+            "label": entry.prefix.label,
+            "local_rank": entry.prefix.local_rank,
+            "replica": entry.prefix.replica,
+        }
+        for table, line, offset, text, own in entry.block.rows():
+            place = {"line": line, "offset": offset, "text": text}
+            self._rows.setdefault(table, []).append({**common, **place, **own})
+            self._waiting += 1
+
+    def survivor(self, number: int, offset: int, line: bytes, ids: set[int]) -> None:
+        """Sort a line with needles in it to the parsers that asked for them."""
+        cleaned = prefixes.clean(line)
+        segments = cleaned.split(b"\r") if b"\r" in cleaned else [cleaned]
+        wanted = {parser.name for hit in ids for parser in self._owners[hit]}
+        for segment in segments:
+            if not segment:
+                continue
+            prefix, rest = prefixes.split(segment)
+            text = rest.decode("utf-8", "replace")[:MAX_TEXT]
+            for name in wanted:
+                parser = self._by_name[name]
+                if len(segments) > 1 and not any(needle in text for needle in parser.needles):
+                    continue
+                if isinstance(parser, LineParser):
+                    self._add(name, number, offset, prefix, text)
+                elif block := parser.opens(BlockLine(number, offset, text)):
+                    self._begin(parser, block, prefix)
+        if self._waiting >= FLUSH_LINES:
+            self.flush()
+
+    def _add(self, name: str, number: int, offset: int, prefix: Prefix, text: str) -> None:
+        batch = self._batches.setdefault(name, _Batch())
+        batch.lines.append(number)
+        batch.offsets.append(offset)
+        batch.prefixes.append(prefix)
+        batch.texts.append(text)
+        self._waiting += 1
+
+    def _begin(self, parser: BlockParser, block: Block, prefix: Prefix) -> None:
+        self._open.setdefault(prefix.key, []).append(_Open(parser, block, prefix))
+        self.hungry = True
+
+    def take(self, parser: BlockParser, block: Block) -> None:
+        """Keep what a block says that was read outside the scan."""
+        self._collect(_Open(parser, block, prefixes.Prefix()))
+
+    def close(self) -> None:
+        """The file ends: so do the blocks."""
+        for key in tuple(self._open):
+            for entry in tuple(self._open.get(key, ())):
+                self._close(key, entry)
+
+    def flush(self) -> None:
+        """Turn the waiting lines and rows into folded frames; their texts are dropped."""
+        understood: set[int] = set()
+        for name, batch in self._batches.items():
+            parser = self._by_name[name]
+            assert isinstance(parser, LineParser)
+            rows, drift = parser.parse(_frame(self.unit.file, batch))
+            understood.update(rows["line"].to_list())
+            if self.unit.keep_text and not events.EVENTS[parser.table].keep_text:
+                rows = _with_text(rows, batch)
+            self._keep(parser.table, rows)
+            if drift.height:
+                sample = drift.with_columns(pl.lit(name).alias("parser"))
+                self._keep("drift", conform("drift", sample))
+        for table, found in self._rows.items():
+            understood.update(int(str(row["line"])) for row in found)
+            schema = events.schema(table)
+            self._keep(table, pl.DataFrame(found, schema=schema, strict=False))
+        self.recognised += len(understood)
+        self._batches.clear()
+        self._rows.clear()
+        self._waiting = 0
+
+    def _keep(self, table: str, frame: pl.DataFrame) -> None:
+        if frame.height:
+            self._parts.setdefault(table, []).append(events.fold(table, frame))
+
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """Every table that has rows."""
+        self.flush()
+        return {table: events.fold(table, pl.concat(parts)) for table, parts in self._parts.items()}
+
+
+def _with_text(rows: pl.DataFrame, batch: _Batch) -> pl.DataFrame:
+    texts = pl.DataFrame({"line": batch.lines, "text": batch.texts}).unique("line", keep="first")
+    columns = rows.columns
+    return (
+        rows.drop("text").join(texts, on="line", how="left", maintain_order="left").select(columns)
+    )
+
+
+def scan_unit(unit: Unit) -> UnitResult:
+    """Scan one unit. A file that cannot be read is an `error` in the result, never an exception."""
+    collector = Collector(unit)
+    stats, error = ScanStats(), None
+    try:
+        stream = reader.open_bytes(unit.path, max(unit.start - 1, 0))
+        try:
+            if unit.config:
+                _scan_config(stream, collector, stats)
+            else:
+                stats = scan(stream, needles(), collector, unit.start, unit.end)
+        finally:
+            stream.close()
+    except reader.READ_ERRORS as failure:
+        error = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
+    collector.close()
+    frames = collector.frames()
+    return UnitResult(
+        unit, frames, stats.bytes, stats.lines, collector.recognised, stats.cut_off, error
+    )
+
+
+def _scan_config(stream: reader.ByteStream, collector: Collector, stats: ScanStats) -> None:
+    """A saved configuration: the whole file is one block."""
+    buffer = bytearray(MAX_CONFIG_BYTES)
+    filled = 0
+    with memoryview(buffer) as view:
+        while filled < len(buffer) and (count := stream.readinto(view[filled:])):
+            filled += count
+    stats.bytes = filled
+    lines = bytes(buffer[:filled]).decode("utf-8", "replace").splitlines()
+    stats.lines = len(lines)
+    if not lines:
+        return
+    for parser in parsers():
+        if isinstance(parser, BlockParser) and parser.whole_file:
+            block = parser.opens(BlockLine(1, 0, lines[0]))
+            if block is None:
+                continue
+            offset = len(lines[0]) + 1
+            for number, text in enumerate(lines[1:], 2):
+                if block.feed(BlockLine(number, offset, text)):
+                    break
+                offset += len(text.encode()) + 1
+            collector.take(parser, block)
+
+
+LINE_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    table: tuple(
+        name for name in events.schema(table) if name in {"line", "last", "block", "last_line"}
+    )
+    for table in events.EVENTS
+}
+"""Columns that hold line numbers, and move when a unit takes its place in its file."""

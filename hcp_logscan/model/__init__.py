@@ -1,0 +1,1 @@
+"""What the other layers talk about: events, evidence, findings, reports, errors."""

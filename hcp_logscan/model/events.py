@@ -1,0 +1,171 @@
+"""EVENTS: the tables that parsers fill. An event is what a line says; nothing is concluded here.
+
+Every table has the columns of `COMMON` first. `fold` names the columns whose equal rows become one
+row: the first of them, with `count` and the line number of the last. Folding is associative, so the
+worker, the parent and any cluster fold alike, and memory is bounded by what is distinct.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_INT, _STR, _BOOL, _FLOAT = pl.Int64(), pl.String(), pl.Boolean(), pl.Float64()
+
+COMMON: Final[Mapping[str, pl.DataType]] = {
+    "file": _INT,  # index into the list of files
+    "line": _INT,  # counts from 1
+    "offset": _INT,  # of the line's first byte; in the text of a compressed file
+    "stream": _STR,  # key of the line's prefixes: tells the streams of one merged file apart
+    "line_rank": _INT,  # global rank, as the prefix says it
+    "label": _INT,  # srun task
+    "local_rank": _INT,  # torchrun --tee
+    "replica": _INT,  # TorchX replica
+    "text": _STR,  # the line without prefixes; null in tables that drop it
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EventTable:
+    """One event table."""
+
+    meaning: str
+    columns: Mapping[str, pl.DataType]
+    keep_text: bool = True
+    "Whether rows keep their line. Series drop it; it is read again for the lines that are shown."
+
+    fold: tuple[str, ...] = ()
+    "Columns whose equal rows fold into one; empty keeps every row."
+
+
+EVENTS: Final[Mapping[str, EventTable]] = {
+    "iterations": EventTable(
+        "one printed training iteration (or log interval)",
+        {
+            "time": _STR,
+            "iteration": _INT,
+            "train_iters": _INT,
+            "consumed_samples": _INT,
+            "step_ms": _FLOAT,
+            "tflops_per_gpu": _FLOAT,
+            "tokens_per_s_per_gpu": _FLOAT,
+            "learning_rate": _FLOAT,
+            "global_batch_size": _INT,
+            "lm_loss": _FLOAT,  # NaN and Inf as printed; null where the line has no such field
+            "other_loss_name": _STR,  # the first field that ends in "loss", lm loss included
+            "other_loss": _FLOAT,
+            "loss_scale": _FLOAT,
+            "grad_norm": _FLOAT,
+            "skipped_iterations": _INT,
+            "nan_iterations": _INT,
+            "cut": _BOOL,  # the record ends inside a field
+        },
+        keep_text=False,
+    ),
+    "steps": EventTable(
+        "Megatron-Bridge's `Step Time` line: rank 0, without an iteration number",
+        {"step_ms": _FLOAT, "tflops_per_gpu": _FLOAT},
+        keep_text=False,
+    ),
+    "config": EventTable(
+        "one configured value",
+        {"source": _STR, "block": _INT, "section": _STR, "key": _STR, "value": _STR},
+    ),
+    "blocks": EventTable(
+        "one configuration block",
+        {"source": _STR, "last_line": _INT, "complete": _BOOL, "entries": _INT},
+    ),
+    "marks": EventTable(
+        "start-up markers and phases of a run",
+        {"kind": _STR, "time": _STR, "value": _INT},
+    ),
+    "checkpoints": EventTable("a checkpoint saved or loaded", {"kind": _STR, "iteration": _INT}),
+    "paths": EventTable("how process groups were built", {"kind": _STR}),
+    "versions": EventTable(
+        "version of a package", {"package": _STR, "version": _STR}, fold=("package", "version")
+    ),
+    "rank_lines": EventTable(
+        "memory lines: `[Rank <global rank>] (after <n> iterations)`",
+        {"rank": _INT, "iterations": _INT},
+        keep_text=False,
+        fold=("rank",),
+    ),
+    "assertions": EventTable(
+        "a start-up check of the CP configuration that failed", {"check": _STR, "message": _STR}
+    ),
+    "tracebacks": EventTable(
+        "one Python traceback",
+        {
+            "exception": _STR,
+            "message": _STR,
+            "frames": _INT,
+            "last_frame": _STR,  # file name and function of the innermost frame
+            "last_source": _STR,  # the source line shown for it
+            "last_line": _INT,
+            "complete": _BOOL,
+            "chained": _BOOL,  # a further traceback handles or follows it
+        },
+    ),
+    "exits": EventTable(
+        "how processes ended, as a launcher says it",
+        {
+            "kind": _STR,  # failed_line | table_row | table_root | stopped
+            "agent": _STR,  # process id of the launcher's agent
+            "rank": _INT,
+            "failed_local_rank": _INT,
+            "pid": _INT,
+            "exit_code": _INT,
+            "host": _STR,
+            "time": _STR,
+            "message": _STR,
+        },
+    ),
+    "killers": EventTable("kernel or scheduler lines that say who ended processes", {"kind": _STR}),
+    "timeouts": EventTable(
+        "a collective that timed out", {"operation": _STR, "milliseconds": _INT}
+    ),
+    "validations": EventTable(
+        "a validation or test loss", {"iteration": _INT, "lm_loss": _FLOAT}, keep_text=False
+    ),
+    "drift": EventTable(
+        "a line with a parser's needle that its pattern does not match",
+        {"parser": _STR},
+        fold=("parser",),
+    ),
+}
+"""Every event table by name."""
+
+
+def schema(table: str) -> dict[str, pl.DataType]:
+    """Column types of an event table, common columns first, `count` and `last` where it folds."""
+    event = EVENTS[table]
+    folded = {"count": _INT, "last": _INT} if event.fold else {}
+    return {**COMMON, **event.columns, **folded}
+
+
+def empty(table: str) -> pl.DataFrame:
+    """The table without rows."""
+    return pl.DataFrame(schema=schema(table))
+
+
+def fold(table: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """Fold equal rows of one table: keys are `file`, `stream` and the table's own.
+
+    The first row (by line) stays, `count` adds up, `last` is the last line number.
+    """
+    keys = EVENTS[table].fold
+    if not keys or frame.height < 2:
+        return frame
+    by = ["file", "stream", *keys]
+    others = [name for name in frame.columns if name not in by and name not in {"count", "last"}]
+    return (
+        frame.sort("file", "line", maintain_order=True)
+        .group_by(by, maintain_order=True)
+        .agg(pl.col(others).first(), pl.col("count").sum(), pl.col("last").max())
+        .select(frame.columns)
+    )

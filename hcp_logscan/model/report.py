@@ -1,0 +1,211 @@
+"""ReportData: everything a renderer needs, and nothing it would have to compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from hcp_logscan.model.finding import Finding, Judgement, Verdict
+
+SCHEMA: Final = "hcp-logscan/report/v1"
+"""The `schema` member of the JSON report; it changes only with an incompatible change."""
+
+AttemptOutcome = Literal[
+    "completed",
+    "failed",
+    "killed",
+    "terminated",
+    "time_limit",
+    "rejected",
+    "no_training",
+    "unknown",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What the run is, as far as its logs say."""
+
+    name: str
+    job: str | None = None
+    world_size: int | None = None
+    gpu: str | None = None
+    precision: str | None = None
+    framework: str | None = None
+    baseline: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptData:
+    """One launch of the workers."""
+
+    attempt: int
+    verdict: Verdict
+    outcome: AttemptOutcome
+    started: str | None = None
+    "First time stamp of its lines, ISO 8601 without zone; None where no line carries one."
+
+    ended: str | None = None
+    first_iteration: int | None = None
+    last_iteration: int | None = None
+    iterations: int = 0
+    "Distinct iterations logged."
+
+    config: Mapping[str, Any] = field(default_factory=dict)
+    "CP/HCP keys and model shape, one entry per key of `analysis.facts.CONFIG_FACTS`; None = not"
+    " observed."
+
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    "Every fact of this attempt by name; None = not observed."
+
+    full_config: tuple[ConfigEntry, ...] = ()
+    "Every key of every configuration block, CP/HCP keys first: for the report's configuration"
+    " table."
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One configured value, with the place that states it."""
+
+    source: str
+    "`args_dump`, `world_size_line`, `bridge_yaml`, `bridge_summary` or `saved_yaml`."
+
+    section: str
+    key: str
+    value: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median and range of one series over all logged iterations; None where nothing was logged."""
+
+    median: float | None = None
+    min: float | None = None
+    max: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LossSpread:
+    """First, last and lowest logged loss; None where no loss was logged."""
+
+    first: float | None = None
+    last: float | None = None
+    min: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesSummary:
+    """The series of the run in a few numbers."""
+
+    iterations: int = 0
+    "Distinct (attempt, iteration) pairs that were logged."
+
+    tflops_per_gpu: Spread = field(default_factory=Spread)
+    tokens_per_s_per_gpu: Spread = field(default_factory=Spread)
+    lm_loss: LossSpread = field(default_factory=LossSpread)
+    step_ms: Spread = field(default_factory=Spread)
+
+
+@dataclass(frozen=True, slots=True)
+class RankRow:
+    """What the logs hold of one rank."""
+
+    rank: int
+    files: tuple[str, ...] = ()
+    node: str | None = None
+    confirmed: bool = False
+    "Runtime evidence of this rank stands behind the verdict."
+
+    last_line: str = ""
+    "Its last recognised line, shortened; empty where there is none."
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that could not be read, and why."""
+
+    file: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Files that are not logs, counted by kind and folder."""
+
+    kind: str
+    count: int
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Lines that hold a parser's needle but do not match its pattern."""
+
+    parser: str
+    count: int
+    sample: str
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How much of the input was read and understood."""
+
+    files: int = 0
+    bytes: int = 0
+    lines: int | None = None
+    "None where counting would have cost a second pass."
+
+    recognised_lines: int = 0
+    unreadable: tuple[Unreadable, ...] = ()
+    truncated: tuple[str, ...] = ()
+    "Each entry names a file and what of it is cut off."
+
+    skipped: tuple[Skipped, ...] = ()
+    drift: tuple[Drift, ...] = ()
+    ranks_missing: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """One job of a directory that holds several."""
+
+    job: str
+    files: int
+    newest: str | None
+    "Newest time stamp in its logs."
+
+    judged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReportData:
+    """A whole report as data. Renderers are pure functions of it."""
+
+    tool_name: str
+    tool_version: str
+    run: RunInfo
+    verdict: Verdict
+    "That of the last attempt with a finished iteration, else of the last attempt."
+
+    judged_attempt: int
+    attempts: tuple[AttemptData, ...]
+    findings: tuple[Finding, ...]
+    "Worst first."
+
+    judgements: tuple[Judgement, ...]
+    series: SeriesSummary
+    health: Health
+    iterations: pl.DataFrame
+    """One row per logged (attempt, iteration): `attempt`, `iteration`, `step_ms`, `tflops_per_gpu`,
+    `tokens_per_s_per_gpu`, `lm_loss`, `grad_norm` and more; nulls where a line lacks the field."""
+
+    ranks: tuple[RankRow, ...] = ()
+    jobs: tuple[JobRow, ...] = ()
+    "Empty unless the directory holds several jobs."

@@ -1,0 +1,1 @@
+"""Survivor lines -> event tables. No I/O, and no state across files."""

@@ -1,0 +1,148 @@
+"""LineParser and BlockParser: a parser is data (needle, pattern, columns) and knows one line shape.
+
+Memory and judgement live later: a parser never remembers another line and never concludes anything.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import polars as pl
+
+from hcp_logscan.model import events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+_WHOLE: Final = "_whole"
+
+
+class ParserError(ValueError):
+    """A parser that does not parse its own sample: a mistake in this package."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineParser:
+    """One line shape that fills one row of an event table."""
+
+    name: str
+    table: str
+    needles: tuple[str, ...]
+    "Literal texts; a line with one of them is handed to this parser. Rare and specific."
+
+    pattern: str
+    "Rust regex searched in the line; its named groups are columns. ASCII classes only."
+
+    sample: str
+    "A faithful line; it is parsed when the registry loads."
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    "Column -> regex with one group, searched anywhere in the line: fields that come and go."
+
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    finish: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+    "Last touches on the extracted strings (units, alternatives) before they are cast."
+
+    drift: bool = True
+    "Whether a line with the needle that misses the pattern is drift, or merely something else."
+
+    def parse(self, lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Rows of the event table, and the lines that are drift.
+
+        `lines` has the common columns of every event table. Values that do not fit their column's
+        type become null.
+        """
+        matched = lines.with_columns(
+            pl.col("text").str.extract_groups(f"(?P<{_WHOLE}>{self.pattern})").alias("_groups")
+        ).unnest("_groups")
+        drift = matched.filter(pl.col(_WHOLE).is_null()).select(lines.columns)
+        rows = matched.filter(pl.col(_WHOLE).is_not_null()).with_columns(
+            *(pl.col("text").str.extract(regex).alias(name) for name, regex in self.fields.items()),
+            *(pl.lit(value).alias(name) for name, value in self.constants.items()),
+        )
+        if self.finish:
+            rows = self.finish(rows)
+        return conform(self.table, rows), drift if self.drift else drift.clear()
+
+
+def conform(table: str, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows in the columns and types of their event table; what is missing is null."""
+    wanted = events.schema(table)
+    if "count" in wanted and "count" not in rows.columns:
+        rows = rows.with_columns(pl.lit(1).alias("count"), pl.col("line").alias("last"))
+    keep_text = events.EVENTS[table].keep_text
+    return rows.select(
+        (
+            pl.col(name).cast(dtype, strict=False)
+            if name in rows.columns and (name != "text" or keep_text)
+            else pl.lit(None, dtype=dtype)
+        ).alias(name)
+        for name, dtype in wanted.items()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLine:
+    """One line of an open block, without its prefixes."""
+
+    number: int
+    offset: int
+    text: str
+
+
+Row = tuple[str, int, int, str, "dict[str, Any]"]
+"""(event table, line number, offset, text, own columns) of one row that a block gives."""
+
+
+class Block(Protocol):
+    """A multi-line record that is being read."""
+
+    def feed(self, line: BlockLine) -> bool:
+        """Take the next line of the same stream; True when the block is done."""
+
+    def rows(self) -> Iterator[Row]:
+        """What the block says, also when it ended early."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockParser:
+    """A multi-line record: where it begins, and what reads it."""
+
+    name: str
+    needles: tuple[str, ...]
+    tables: tuple[str, ...]
+    opens: Callable[[BlockLine], Block | None]
+    "The block that begins with this line; None if the needle is here by chance."
+
+    sample: str
+    "A faithful record; it is parsed when the registry loads."
+
+    whole_file: bool = False
+    "Reads saved configuration files, not logs."
+
+
+Parser = LineParser | BlockParser
+
+
+def verify(parser: Parser) -> None:
+    """Run a parser on its own sample; ParserError if it does not parse."""
+    lines = parser.sample.splitlines()
+    if isinstance(parser, LineParser):
+        frame = conform("drift", pl.DataFrame({"text": lines, "line": range(1, len(lines) + 1)}))
+        rows, drift = parser.parse(frame.drop("parser", "count", "last"))
+        if not rows.height or drift.height:
+            raise ParserError(f"parser {parser.name} misses its own sample")
+        needed = re.compile("|".join(re.escape(needle) for needle in parser.needles))
+        if not all(needed.search(line) for line in lines):
+            raise ParserError(f"parser {parser.name}: its sample lacks its needle")
+        return
+    block = parser.opens(BlockLine(1, 0, lines[0]))
+    if block is None:
+        raise ParserError(f"parser {parser.name} does not open on its own sample")
+    for number, line in enumerate(lines[1:], 2):
+        if block.feed(BlockLine(number, 0, line)):
+            break
+    if not any(True for _ in block.rows()):
+        raise ParserError(f"parser {parser.name} reads nothing from its own sample")

@@ -1,0 +1,82 @@
+"""Megatron's training iteration line, and that of its relatives.
+
+Written from Megatron-LM ``megatron/training/training.py`` (core 0.5 to 0.19 and main of 2026-08),
+``megatron/training.py`` of 2021 to 2023 (2.x, 3.0, 23.04), Megatron-Bridge
+``training/utils/train_utils.py`` (0.1 to 0.6), and public logs of BigScience/JSC, argonne-lcf and
+microsoft Megatron-DeepSpeed, MindSpeed, FlagScale and epfLLM. Printed by the last rank.
+
+Segments ``key: value |`` appear, vanish and are renamed between versions, so each is looked up by
+key, never by position. A loss that is NaN or negative is left out of the line (Megatron prints a
+loss only ``if avg >= 0.0``), so an absent field is a null here and never a shift of its neighbours.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from hcp_logscan.parsers.base import LineParser
+
+
+def _finish(rows: pl.DataFrame) -> pl.DataFrame:
+    seconds = pl.col("step_s").cast(pl.Float64, strict=False) * 1000.0
+    return rows.with_columns(
+        pl.col("step_ms").cast(pl.Float64, strict=False).fill_null(seconds),
+        pl.coalesce("tflops_per_gpu", "tflops_old").alias("tflops_per_gpu"),
+        # the line always ends with the counter of skipped iterations and what follows it
+        pl.col("skipped_iterations").is_null().alias("cut"),
+        pl.col("other_loss_name").str.strip_chars(),
+    )
+
+
+PARSERS = (
+    LineParser(
+        name="megatron-iteration",
+        table="iterations",
+        needles=("elapsed time per iteration",),
+        pattern=r"iteration\s+(?P<iteration>[0-9]+)\s*/\s*(?P<train_iters>[0-9]+)\s*\|",
+        fields={
+            "time": r"\[([0-9]{4}-[0-9]{2}-[0-9]{2}["
+            r" T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?)\]\s+iteration",
+            "consumed_samples": r"consumed samples:\s*([0-9]+)",
+            "step_ms": r"elapsed time per iteration \(ms\):\s*([0-9.]+)",
+            "step_s": r"elapsed time per iteration \(s\):\s*([0-9.]+)",
+            "tflops_per_gpu": r"(?:throughput|compute) per GPU \(TFLOP/s/GPU\):\s*([0-9.]+)",
+            "tflops_old": r"\|\s*TFLOPs:\s*([0-9.]+)",
+            "tokens_per_s_per_gpu": r"(?i)tokens per (?:gpu|gpu per second|second per gpu) ?"
+            r"\((?:tokens/s/gpu|tgs|tok/s/gpu)\):\s*([0-9.]+)",
+            "learning_rate": r"learning rate:?\s*([0-9.E+-]+)",
+            "global_batch_size": r"global batch size:\s*([0-9]+)",
+            "lm_loss": r"\|\s*lm loss:\s*([^\s|]+)",
+            "other_loss_name": r"\|\s*([A-Za-z][A-Za-z ]*\bloss):\s*[^\s|]+",
+            "other_loss": r"\|\s*[A-Za-z][A-Za-z ]*\bloss:\s*([^\s|]+)",
+            "loss_scale": r"loss scale:\s*([0-9.E+-]+)",
+            "grad_norm": r"grad norm:\s*([^\s|]+)",
+            "skipped_iterations": r"number of skipped iterations:\s*([0-9]+)",
+            "nan_iterations": r"number of nan iterations:\s*([0-9]+)",
+        },
+        finish=_finish,
+        sample=" [2026-03-01 09:14:20.123456] iteration       10/     200 | consumed samples:   "
+        "       160"
+        " | elapsed time per iteration (ms): 5120.4 | throughput per GPU (TFLOP/s/GPU): 431.7"
+        " | learning rate: 2.997000E-04 | global batch size:    16 | lm loss: 7.812345E+00"
+        " | loss scale: 1.0 | grad norm: 1.234 | number of skipped iterations:   0"
+        " | number of nan iterations:   0 |",
+    ),
+    LineParser(
+        name="megatron-validation",
+        table="validations",
+        needles=("lm loss value:",),
+        pattern=r"validation loss at (?:iteration (?P<iteration>[0-9]+))?",
+        fields={"lm_loss": r"lm loss value:\s*([^\s|]+)"},
+        sample=" validation loss at iteration 20 on validation set | lm loss value: 3.881081E+00"
+        " | lm loss PPL: 4.847657E+01 | ",
+        drift=False,
+    ),
+    LineParser(
+        name="megatron-memory",
+        table="rank_lines",
+        needles=("iterations) memory (",),
+        pattern=r"\[Rank (?P<rank>[0-9]+)\] \(after (?P<iterations>[0-9]+) iterations\) memory",
+        sample="[Rank 3] (after 5 iterations) memory (MB) | allocated: 0.00 | max allocated: 0.00",
+    ),
+)

@@ -1,0 +1,180 @@
+"""How processes ended, as torchrun says it, and who else ends processes.
+
+Written from PyTorch ``torch/distributed/elastic/multiprocessing/{api.py,errors/__init__.py}`` (2.0
+to 2.13). The agent logs ``failed (exitcode: …)`` for the first failed worker of its node, stops
+the others, restarts or gives up; the final failure table belongs to the last attempt. Its root
+cause is the failure it *noticed* first.
+
+Kernel and scheduler lines: Linux ``mm/oom_kill.c``, Slurm ``slurmstepd`` and ``slurmd`` (public
+logs).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from hcp_logscan.parsers.base import BlockLine, BlockParser, LineParser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hcp_logscan.parsers.base import Row
+
+_ENTRY: Final = re.compile(r"^\[\d+\]:\s*$")
+_FIELD: Final = re.compile(
+    r"^  (?P<key>time|host|rank|exitcode|error_file|traceback) *: ?(?P<value>.*)$"
+)
+_RULE: Final = re.compile(r"^[-=]{10,}\s*$")
+_RANK: Final = re.compile(r"^(\d+) \(local_rank: (\d+)\)")
+_EXIT: Final = re.compile(r"^(-?\d+) +\(pid: (\d+)\)")
+
+
+class _FailureTable:
+    """Entries `[n]:` with indented fields, up to the next rule of dashes or equal signs."""
+
+    def __init__(self, kind: str, line: BlockLine) -> None:
+        self._kind, self._head = kind, line
+        self._entries: list[tuple[BlockLine, dict[str, str]]] = []
+
+    def feed(self, line: BlockLine) -> bool:
+        if _RULE.match(line.text):
+            return True
+        if _ENTRY.match(line.text):
+            self._entries.append((line, {}))
+        elif self._entries and (match := _FIELD.match(line.text)):
+            self._entries[-1][1].setdefault(match["key"], match["value"].strip())
+        return False
+
+    def rows(self) -> Iterator[Row]:
+        for line, fields in self._entries:
+            rank = _RANK.match(fields.get("rank", ""))
+            code = _EXIT.match(fields.get("exitcode", ""))
+            own: dict[str, Any] = {
+                "kind": self._kind,
+                "rank": int(rank[1]) if rank else None,
+                "failed_local_rank": int(rank[2]) if rank else None,
+                "exit_code": int(code[1]) if code else None,
+                "pid": int(code[2]) if code else None,
+                "host": fields.get("host"),
+                "time": fields.get("time", "").replace("_", " ") or None,
+                "message": fields.get("traceback"),
+            }
+            text = f"rank {fields.get('rank', '?')}: exitcode {fields.get('exitcode', '?')}"
+            yield ("exits", line.number, line.offset, text, own)
+
+
+def _agent(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(
+        pl.col("text").str.extract(r"^[EWIF][0-9]{4} [0-9:.]+ ([0-9]+) ").alias("agent")
+    )
+
+
+def _killer(kind: str, needles: tuple[str, ...], pattern: str, sample: str) -> LineParser:
+    return LineParser(
+        name=f"killer-{kind}",
+        table="killers",
+        needles=needles,
+        pattern=pattern,
+        constants={"kind": kind},
+        sample=sample,
+        drift=False,
+    )
+
+
+PARSERS = (
+    BlockParser(
+        name="elastic-failures",
+        needles=("Failures:",),
+        tables=("exits",),
+        opens=lambda line: (
+            _FailureTable("table_row", line) if line.text.rstrip() == "Failures:" else None
+        ),
+        sample="Failures:\n[1]:\n  time      : 2026-11-29_16:00:28\n  host      : node0\n"
+        "  rank      : 0 (local_rank: 0)\n  exitcode  : -15 (pid: 29617)  (SIGTERM)\n"
+        "------------------------------------------------------------\n",
+    ),
+    BlockParser(
+        name="elastic-root-cause",
+        needles=("Root Cause (first observed failure):",),
+        tables=("exits",),
+        opens=lambda line: (
+            _FailureTable("table_root", line) if line.text.startswith("Root Cause (first") else None
+        ),
+        sample="Root Cause (first observed failure):\n[0]:\n  time      : 2026-11-29_16:00:27\n"
+        "  host      : node0\n  rank      : 2 (local_rank: 2)\n"
+        "  exitcode  : -9 (pid: 29619)  (SIGKILL)\n"
+        "============================================================\n",
+    ),
+    LineParser(
+        name="elastic-failed",
+        table="exits",
+        needles=("failed (exitcode:",),
+        pattern=r"failed \(exitcode: *(?P<exit_code>-?[0-9]+)\) local_rank: *"
+        r"(?P<failed_local_rank>[0-9]+) \(pid: *(?P<pid>[0-9]+)\)",
+        constants={"kind": "failed_line"},
+        finish=_agent,
+        sample="E1129 16:00:28.026000 29612 torch/distributed/elastic/multiprocessing/api.py:1002]"
+        " failed (exitcode: -9) local_rank: 2 (pid: 29619) of binary: /opt/venv/bin/python3",
+    ),
+    LineParser(
+        name="elastic-stopped",
+        table="exits",
+        needles=("closing signal SIG",),
+        pattern=r"Sending process (?P<pid>[0-9]+) closing signal SIG[A-Z]+",
+        constants={"kind": "stopped"},
+        finish=_agent,
+        sample="W1129 16:00:27.433000 29612 torch/distributed/elastic/multiprocessing/api.py:1028]"
+        " Sending process 29617 closing signal SIGTERM",
+    ),
+    _killer(
+        "host_oom",
+        ("oom-kill", "oom_kill", "Out of memory: Kill", "Memory cgroup out of memory"),
+        r"oom[-_]kill|Out of memory: Kill|Memory cgroup out of memory",
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have"
+        " been OOM Killed.",
+    ),
+    _killer(
+        "time_limit",
+        ("DUE TO TIME LIMIT",),
+        r"CANCELLED AT .* DUE TO TIME LIMIT",
+        "slurmstepd: error: *** JOB 77001 ON node01 CANCELLED AT 2026-03-01T10:00:00 DUE TO TIME"
+        " LIMIT ***",
+    ),
+    _killer(
+        "scheduler",
+        ("DUE TO PREEMPTION", "DUE TO NODE FAILURE", " CANCELLED AT "),
+        r"(?:STEP|JOB) [0-9.]+ ON \S+ CANCELLED AT [^ ]+(?: DUE TO (?:PREEMPTION|NODE FAILURE).*"
+        r"| \*\*\*)",
+        "slurmstepd: error: *** JOB 77001 ON node01 CANCELLED AT 2026-03-01T10:00:00 DUE TO"
+        " PREEMPTION ***",
+    ),
+    LineParser(
+        name="c10d-watchdog-timeout",
+        table="timeouts",
+        needles=("Watchdog caught collective operation timeout",),
+        pattern=r"Watchdog caught collective operation timeout:"
+        r" WorkNCCL\(.*OpType=(?P<operation>[A-Z_0-9a-z]+)",
+        fields={"milliseconds": r"Timeout\(ms\)=([0-9]+)"},
+        sample="[E301 10:01:02.111222333 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught"
+        " collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1, NumelOut=1,"
+        " Timeout(ms)=600000) ran for 600010 milliseconds before timing out.",
+    ),
+    LineParser(
+        name="c10d-watchdog-end",
+        table="timeouts",
+        needles=(
+            "due to collective timeout or exception",
+            "due to ProcessGroupNCCL watchdog hang",
+            "atchdog thread terminated with exception",
+        ),
+        pattern=r"Terminating the process .*due to (?:collective timeout|ProcessGroupNCCL watchdog)"
+        r"|atchdog thread terminated with exception",
+        sample="[rank1]:[F301 10:06:02.1 ProcessGroupNCCL.cpp:1557] [PG ID 0 PG GUID"
+        " 0(default_pg) Rank"
+        " 1] Terminating the process after attempting to dump debug info, due to collective timeout"
+        " or exception.",
+    ),
+)

@@ -1,0 +1,210 @@
+"""The Markdown report: short enough to paste into a ticket, the evidence folded away.
+
+Log text stands in fences longer than any run of backticks it holds, or is escaped, so that no
+line of a log becomes a heading, a table cell, a tag or a mention.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from hcp_logscan.reporting import words
+from hcp_logscan.reporting.safe import cut, one_line
+from hcp_logscan.reporting.text import health_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from hcp_logscan.model.finding import Evidence, Finding, Location
+    from hcp_logscan.model.report import ReportData
+
+MAX_FINDINGS: Final = 5
+MAX_EVIDENCE: Final = 3
+MAX_PIECES: Final = 10
+_PROSE: Final = 1_000
+_LOG: Final = 300
+
+# what starts a block at the beginning of a line, or an inline construct anywhere
+_BLOCK: Final = re.compile(r"^(\s*)([#+=-]|\d{1,9}(?=[.)](?:\s|$)))")
+_INLINE: Final = re.compile(r"[\\`*\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+
+def render_markdown(data: ReportData) -> str:
+    """The report as GitHub-flavoured Markdown."""
+    blocks = [*_head(data), *_findings(data), *_steps(data), *_details(data)]
+    tool = escaped(f"{data.tool_name} {data.tool_version}")
+    return "\n\n".join((*blocks, f"Scan health: {escaped(health_line(data))}.", tool)) + "\n"
+
+
+def escaped(text: str) -> str:
+    r"""Text that Markdown shows as it is, on one line.
+
+    >>> print(escaped("<b> a|b `x` cp_comm_type *y* @team"))
+    &lt;b&gt; a\|b \`x\` cp_comm_type \*y\* @<!-- -->team
+    """
+    text = _INLINE.sub(lambda match: f"\\{match[0]}", one_line(text).strip())
+    text = re.sub("[&<>]", lambda match: _ENTITIES[match[0]], text)
+    text = _BLOCK.sub(lambda match: f"{match[1]}{_opener(match[2])}", text)
+    return re.sub(r"@(?=\w)", "@<!-- -->", text)  # a log must not call people to a ticket
+
+
+def _opener(mark: str) -> str:
+    return f"<!-- -->{mark}" if mark.isdigit() else f"\\{mark}"
+
+
+def code(text: str) -> str:
+    r"""Text as a code span, fenced by more backticks than it holds.
+
+    >>> print(code("a`b"))
+    `` a`b ``
+    """
+    text = one_line(text).strip() or "-"
+    ticks = "`" * (_longest(text) + 1)
+    blank = " " if text.startswith("`") or text.endswith("`") or len(ticks) > 1 else ""
+    return f"{ticks}{blank}{text}{blank}{ticks}"
+
+
+def fenced(lines: Iterable[str]) -> str:
+    """Lines as a fenced block, each cut at a sensible length."""
+    shown = [cut(one_line(line), _LOG) for line in lines]
+    fence = "`" * max(3, _longest("\n".join(shown)) + 1)
+    return "\n".join((f"{fence}text", *shown, fence))
+
+
+def _longest(text: str) -> int:
+    """The longest run of backticks."""
+    return max((len(run) for run in re.findall("`+", text)), default=0)
+
+
+def prose(text: str) -> str:
+    """Text of a rule: code in backticks stays code, all else is escaped."""
+    joined = cut(" ".join(words.paragraphs(text)), _PROSE)
+    parts = words.segments(joined)
+    shown = [code(part) if is_code else _spaced(part) for is_code, part in parts]
+    return "".join(shown).strip()
+
+
+def _spaced(part: str) -> str:
+    """Escaped, with the blanks at both ends that `escaped` takes off."""
+    before = " " if part[:1].isspace() else ""
+    after = " " if part[-1:].isspace() and part.strip() else ""
+    return f"{before}{escaped(part)}{after}"
+
+
+def _head(data: ReportData) -> Iterator[str]:
+    verdict = data.verdict
+    word, meaning, _ = words.STATUS_WORDS[verdict.status]
+    name = escaped(data.run.name)
+    traits = escaped(" · ".join(words.run_traits(data)))
+    if words.leads_with_progress(data):
+        yield f"## {name}: {escaped(words.progress(data))}"
+        finding = words.worst(data)
+        if finding is not None:
+            yield f"**{finding.severity}** {_about(finding)}"
+        yield f"Hierarchical CP: **{word.lower()}** ({verdict.confidence} confidence). {meaning}."
+    else:
+        yield f"## {name}: HCP {word.lower()}"
+        yield f"**{meaning}** ({verdict.confidence} confidence)."
+        if verdict.summary:
+            yield escaped(cut(verdict.summary, _PROSE))
+        yield f"Coverage: {escaped(words.coverage(verdict, data.run.world_size))}."
+    if traits:
+        yield traits
+    yield "\n".join(_numbers(data))
+
+
+def _about(finding: Finding) -> str:
+    return f"{code(finding.rule)} {escaped(cut(finding.message, _PROSE))}"
+
+
+def _numbers(data: ReportData) -> Iterator[str]:
+    series = data.series
+    yield "| iterations | throughput | tokens | step time | loss | attempts |"
+    yield "|---|---|---|---|---|---|"
+    outcomes = ", ".join(words.OUTCOME_WORDS[a.outcome][0] for a in data.attempts[-4:])
+    more = "…, " if len(data.attempts) > 4 else ""
+    cells = (
+        f"{series.iterations:,}",
+        words.spread(series.tflops_per_gpu, "TFLOP/s/GPU"),
+        words.spread(series.tokens_per_s_per_gpu, "tokens/s/GPU", 0),
+        words.step_time(series.step_ms),
+        words.loss_course(series.lm_loss),
+        f"{len(data.attempts)} ({more}{outcomes})" if outcomes else "0",
+    )
+    yield f"| {' | '.join(escaped(cell) for cell in cells)} |"
+
+
+def _findings(data: ReportData) -> Iterator[str]:
+    yield f"### Findings: {words.counted(data.findings)}"
+    found = words.alike(data.findings)
+    for finding, others in found[:MAX_FINDINGS]:
+        yield "\n".join(_finding(data, finding, others))
+    hidden = [finding for finding, _ in found[MAX_FINDINGS:]]
+    if hidden:
+        yield f"{len(hidden)} more: {words.counted(hidden)}."
+
+
+def _finding(data: ReportData, finding: Finding, others: tuple[int, ...]) -> Iterator[str]:
+    also = f", also {words.ranges(others)}" if others else ""
+    traits = [
+        f"attempt {finding.attempt}{also}" if len(data.attempts) > 1 else "",
+        "" if finding.iteration is None else f"from iteration {finding.iteration:,}",
+        words.ranks(finding.ranks),
+    ]
+    where = ", ".join(trait for trait in traits if trait)
+    yield f"- **{finding.severity}** {_about(finding)}{f' ({where})' if where else ''}"
+    if finding.evidence:
+        places = [code(f"{place.file}:{place.line}") for place in finding.evidence[:MAX_EVIDENCE]]
+        hidden = max(finding.evidence_total, len(finding.evidence)) - len(places)
+        yield f"  Seen at {', '.join(places)}{f' and {hidden:,} more lines' if hidden > 0 else ''}."
+    if finding.fix.strip():
+        yield f"  **Fix:** {prose(finding.fix)}"
+
+
+def _steps(data: ReportData) -> Iterator[str]:
+    if data.verdict.next_steps:
+        yield "### Next steps"
+        steps = enumerate(data.verdict.next_steps, start=1)
+        yield "\n".join(f"{number}. {prose(step)}" for number, step in steps)
+
+
+def _details(data: ReportData) -> Iterator[str]:
+    verdict = data.verdict
+    if verdict.reasons or verdict.evidence or verdict.not_seen:
+        yield "<details><summary>Evidence for the verdict</summary>"
+        yield from _bullets(escaped(text) for text in verdict.reasons)  # may quote the log
+        for piece in verdict.evidence[:MAX_PIECES]:
+            yield from _piece(piece)
+        if len(verdict.evidence) > MAX_PIECES:
+            yield f"{len(verdict.evidence) - MAX_PIECES:,} more pieces of evidence."
+        if verdict.not_seen:
+            yield "Not seen (silence is not evidence):"
+            yield from _bullets(prose(text) for text in verdict.not_seen)
+        yield "</details>"
+    shown = [finding for finding, _ in words.alike(data.findings)[:MAX_FINDINGS]]
+    with_lines = [finding for finding in shown if finding.evidence]
+    if with_lines:
+        yield "<details><summary>Log lines behind the findings</summary>"
+        for finding in with_lines:
+            yield f"{code(finding.rule)} {escaped(finding.name)}"
+            yield fenced(_line(place) for place in finding.evidence[:MAX_EVIDENCE])
+        yield "</details>"
+
+
+def _bullets(texts: Iterable[str]) -> Iterator[str]:
+    bullets = "\n".join(f"- {text}" for text in texts)
+    if bullets:
+        yield bullets
+
+
+def _piece(piece: Evidence) -> Iterator[str]:
+    explanation = f": {escaped(piece.explanation)}" if piece.explanation else ""
+    yield f"**{piece.channel}** says {piece.says}, grade {piece.grade}{explanation}"
+    yield fenced((_line(piece.location),))
+
+
+def _line(place: Location) -> str:
+    rank = "" if place.rank is None else f" [rank {place.rank}]"
+    return f"{place.file}:{place.line}{rank}  {place.text}"

@@ -1,0 +1,229 @@
+"""The terminal summary: what matters first, every list limited, log text shown literally."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Final
+
+from hcp_logscan.reporting import words
+from hcp_logscan.reporting.safe import cut, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console
+
+    from hcp_logscan.model.finding import Finding, Location
+    from hcp_logscan.model.report import ReportData
+    from hcp_logscan.reporting.words import Tone
+
+MAX_FINDINGS: Final = 10
+MAX_EVIDENCE: Final = 3
+MAX_ATTEMPTS: Final = 8
+MAX_STEPS: Final = 8
+_MESSAGE: Final = 600
+"Characters of one message or fix; the reports have all of it."
+
+_STYLES: Final[dict[Tone, str]] = {
+    "good": "bold green",
+    "bad": "bold red",
+    "warn": "bold yellow",
+    "calm": "bold cyan",
+}
+
+
+def render_text(data: ReportData, *, width: int = 100, color: bool = False) -> str:
+    """The summary as text, `width` columns wide; `color` adds ANSI colours."""
+    from rich.console import Console
+
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        color_system="standard" if color else None,
+        force_terminal=color,
+        force_jupyter=False,
+        legacy_windows=False,
+        _environ={},  # the text depends on nothing but the report
+    )
+    with console.capture() as capture:
+        print_text(data, console)
+    return capture.get()
+
+
+def print_text(data: ReportData, console: Console) -> None:
+    """Print the summary on a console, which knows its width and whether it has colours."""
+    paper = _Paper(console)
+    _head(data, paper)
+    for section in (_numbers, _findings, _next_steps):
+        section(data, paper)
+    paper.line()
+    paper.hang("Scan health  ", health_line(data), lead="bold")
+
+
+class _Paper:
+    """Lines with a hanging indent, wrapped to the console, no trailing blanks, no markup."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """One line, wrapped only if the console is narrower."""
+        self.hang("", text, style=style)
+
+    def hang(self, prefix: str, text: str, *, lead: str = "", style: str = "") -> None:
+        """Text wrapped beside its prefix."""
+        from rich.cells import cell_len
+        from rich.text import Text
+
+        indent = cell_len(prefix)
+        room = max(self.console.width - indent, 12)
+        body = Text(one_line(text), style=style)
+        for number, part in enumerate(body.wrap(self.console, room) or [Text("")]):
+            part.rstrip()
+            head = Text(one_line(prefix), style=lead) if number == 0 else Text(" " * indent)
+            self._out(Text.assemble(head, part) if part.plain else head)
+
+    def literal(self, prefix: str, text: str, style: str = "") -> None:
+        """Log text on one line, cut at the edge of the console."""
+        from rich.text import Text
+
+        body = Text(prefix + one_line(text).strip(), style=style)
+        body.truncate(max(self.console.width, 12), overflow="ellipsis")
+        self._out(body)
+
+    def _out(self, text: object) -> None:
+        self.console.print(text, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+def _head(data: ReportData, paper: _Paper) -> None:
+    verdict = data.verdict
+    title = "  \u00b7  ".join((data.run.name, *words.run_traits(data)))
+    paper.line(title, "dim")
+    word, meaning, tone = words.STATUS_WORDS[verdict.status]
+    if words.leads_with_progress(data):
+        finding = words.worst(data)
+        if finding is not None:
+            style = _STYLES[words.SEVERITY_TONES[finding.severity]]
+            paper.hang(f"{finding.severity.upper()}  ", _about(finding), lead=style, style="bold")
+        paper.line(words.progress(data), "" if finding else "bold")
+        known = f"{word.lower()} ({verdict.confidence} confidence)"
+        paper.line(f"Hierarchical CP: {known}. {verdict.summary or meaning}".rstrip())
+        return
+    paper.line(f"HCP {word.upper()}  ({verdict.confidence} confidence)", _STYLES[tone])
+    paper.line(verdict.summary or f"{meaning}.", "bold")
+    paper.hang("Coverage: ", words.coverage(verdict, data.run.world_size))
+
+
+def _about(finding: Finding) -> str:
+    return cut(f"{finding.rule} {finding.message}", _MESSAGE)
+
+
+def _numbers(data: ReportData, paper: _Paper) -> None:
+    series = data.series
+    rows = [
+        ("iterations", f"{series.iterations:,} logged" if series.iterations else "none logged"),
+        ("throughput", words.spread(series.tflops_per_gpu, "TFLOP/s/GPU")),
+        ("tokens", words.spread(series.tokens_per_s_per_gpu, "tokens/s/GPU", 0)),
+        ("step time", words.step_time(series.step_ms)),
+        ("loss", words.loss_course(series.lm_loss)),
+    ]
+    if not series.iterations:
+        rows = rows[:1]
+    paper.line()
+    for name, value in rows:
+        paper.hang(f"  {name:<12}", value)
+    hidden = len(data.attempts) - MAX_ATTEMPTS
+    if hidden > 0:
+        paper.hang(f"  {'attempts':<12}", f"{len(data.attempts)}, the first {hidden} not shown")
+    for attempt in data.attempts[-MAX_ATTEMPTS:]:
+        outcome = words.OUTCOME_WORDS[attempt.outcome][0]
+        status = words.STATUS_WORDS[attempt.verdict.status][0].lower()
+        judged = ", judged here" if _marked(data, attempt.attempt) else ""
+        text = f"{outcome}; {words.iteration_span(attempt)}; HCP {status}{judged}"
+        paper.hang(f"  {f'attempt {attempt.attempt}':<12}", text)
+
+
+def _marked(data: ReportData, attempt: int) -> bool:
+    return len(data.attempts) > 1 and attempt == data.judged_attempt
+
+
+def _findings(data: ReportData, paper: _Paper) -> None:
+    paper.line()
+    paper.hang("Findings  ", words.counted(data.findings), lead="bold")
+    found = words.alike(data.findings)
+    for finding, others in found[:MAX_FINDINGS]:
+        _finding(data, finding, others, paper)
+    hidden = [finding for finding, _ in found[MAX_FINDINGS:]]
+    if hidden:
+        paper.line(f"  {len(hidden)} more: {words.counted(hidden)} (the reports list them)")
+
+
+def _finding(data: ReportData, finding: Finding, others: tuple[int, ...], paper: _Paper) -> None:
+    style = _STYLES[words.SEVERITY_TONES[finding.severity]]
+    paper.hang(f"  {finding.severity:<8} ", f"{finding.rule} {finding.name}", lead=style)
+    paper.hang("    ", cut(finding.message, _MESSAGE), style="bold")
+    where = "; ".join(_where(data, finding, others))
+    if where:
+        paper.hang("    ", where)
+    ends = finding.evidence[:1] if finding.severity == "note" else _ends(finding.evidence)
+    for place in ends:
+        paper.hang("    at ", f"{place.file}:{place.line}", style="cyan")
+        paper.literal("       | ", place.text, "dim")
+    hidden = max(finding.evidence_total, len(finding.evidence)) - len(ends)
+    if hidden > 0:
+        paper.line(f"    and {words.plural(hidden, 'more line')}")
+    if fix := words.first_advice(finding.fix):  # the reports have all of it
+        paper.hang("    fix: ", cut(fix, _MESSAGE), lead="bold")
+
+
+def _where(data: ReportData, finding: Finding, others: tuple[int, ...]) -> Iterator[str]:
+    if len(data.attempts) > 1:
+        also = f", also attempt {words.ranges(others)}" if others else ""
+        yield f"attempt {finding.attempt}{also}"
+    if finding.iteration is not None:
+        yield f"from iteration {finding.iteration:,}"
+    if finding.ranks:
+        yield words.ranks(finding.ranks)
+    if finding.confidence != "high":
+        yield f"{finding.confidence} confidence"
+
+
+def _ends(evidence: tuple[Location, ...]) -> tuple[Location, ...]:
+    """The first lines and the last: what came first and how it ended."""
+    if len(evidence) <= MAX_EVIDENCE:
+        return evidence
+    return (*evidence[: MAX_EVIDENCE - 1], evidence[-1])
+
+
+def _next_steps(data: ReportData, paper: _Paper) -> None:
+    steps = data.verdict.next_steps
+    if not steps:
+        return
+    paper.line()
+    paper.line("Next steps", "bold")
+    for number, step in enumerate(steps[:MAX_STEPS], start=1):
+        paper.hang(f"  {number}. ", step)
+    if len(steps) > MAX_STEPS:
+        paper.line(f"  {len(steps) - MAX_STEPS} more in the reports")
+
+
+def health_line(data: ReportData) -> str:
+    """Scan health in one line: what was read, and what was not."""
+    health = data.health
+    lines = "" if health.lines is None else f" of {health.lines:,}"
+    parts = [
+        f"{words.plural(health.files, 'file')}, {words.size(health.bytes)}",
+        f"{health.recognised_lines:,}{lines} lines recognised",
+    ]
+    if health.unreadable:
+        parts.append(f"{len(health.unreadable)} unreadable")
+    if health.truncated:
+        parts.append(f"{len(health.truncated)} cut off")
+    if health.drift:
+        parts.append(f"format drift in {sum(drift.count for drift in health.drift):,} lines")
+    if health.skipped:
+        count = sum(skipped.count for skipped in health.skipped)
+        parts.append(f"{words.plural(count, 'other file')} skipped")
+    if health.ranks_missing:
+        parts.append(f"missing {words.ranks(health.ranks_missing)}")
+    return "; ".join(parts)

@@ -1,0 +1,501 @@
+"""What the HTML template loops over: every word, number and order of the page, decided here."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hcp_logscan.reporting import words
+from hcp_logscan.reporting.charts import charts
+from hcp_logscan.reporting.rankmap import RankMap, rank_map
+from hcp_logscan.reporting.safe import cut
+from hcp_logscan.reporting.text import health_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from hcp_logscan.model.finding import Evidence, Finding, Judgement, Location, Verdict
+    from hcp_logscan.model.report import AttemptData, RankRow, ReportData
+    from hcp_logscan.reporting.words import Tone
+
+MAX_FINDINGS: Final = 40
+"""Findings shown in full; the rest in one table."""
+
+OPEN_LINES: Final = 3
+MAX_LINES: Final = 12
+MAX_RANKS: Final = 1_024
+MAX_ROWS: Final = 2_000
+_RANK_LINE: Final = 90
+_LONG_LINE: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of an excerpt."""
+
+    number: int
+    text: str
+    hit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A place in the logs with its lines."""
+
+    where: str
+    rank: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FindingView:
+    """One finding, ready to show."""
+
+    anchor: str
+    rule: str
+    name: str
+    severity: str
+    tone: Tone
+    traits: tuple[str, ...]
+    message: str
+    why: tuple[str, ...]
+    fix: tuple[str, ...]
+    links: tuple[str, ...]
+    other_references: tuple[str, ...]
+    excerpts: tuple[Excerpt, ...]
+    more_excerpts: tuple[Excerpt, ...]
+    hidden: int
+    folded: bool
+    "Shown closed: a note, or what another attempt's card has said already."
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceView:
+    """One piece of evidence, ready to show."""
+
+    says: str
+    tone: Tone
+    grade: str
+    traits: str
+    explanation: str
+    excerpt: Excerpt
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelView:
+    """One channel: what it is, what it says, and the lines."""
+
+    name: str
+    meaning: str
+    summary: str
+    tone: Tone
+    grade: str
+    ranks: str
+    pieces: tuple[EvidenceView, ...]
+    hidden: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptView:
+    """One row of the attempts table."""
+
+    attempt: int
+    judged: bool
+    outcome: str
+    outcome_tone: Tone
+    status: str
+    tone: Tone
+    summary: str
+    iterations: str
+    when: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value of the judged attempt, with what other attempts had instead."""
+
+    name: str
+    meaning: str
+    value: str
+    observed: bool
+    others: str
+
+
+@dataclass(frozen=True, slots=True)
+class RankView:
+    """One row of the ranks table."""
+
+    rank: int
+    node: str
+    confirmed: str
+    files: str
+    last_line: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleView:
+    """One rule's outcome, attempts of equal outcome joined."""
+
+    rule: str
+    outcome: str
+    tone: Tone
+    attempts: str
+    missing: tuple[str, ...]
+    observe: tuple[str, ...]
+
+
+_OUTCOME_ORDER: Final = ("fires", "inconclusive", "clean")
+_RULE_TONES: Final[Mapping[str, Tone]] = {"fires": "bad", "inconclusive": "warn", "clean": "good"}
+_SAYS_TONES: Final[Mapping[str, Tone]] = {"active": "good", "inactive": "bad", "neutral": "calm"}
+
+
+def page(data: ReportData) -> dict[str, Any]:
+    """Everything the template needs, by name."""
+    word, meaning, tone = words.STATUS_WORDS[data.verdict.status]
+    aside = words.leads_with_progress(data)
+    lead = words.worst(data) if aside else None
+    judged = judged_attempt(data)
+    drawn = charts(data)
+    return {
+        "data": data,
+        "traits": words.run_traits(data),
+        "status_word": word,
+        "status_meaning": meaning,
+        "tone": words.SEVERITY_TONES[lead.severity] if lead else tone,
+        "aside": aside,
+        "lead": lead,
+        "lead_anchor": _anchor(lead) if lead else "",
+        "progress": words.progress(data),
+        "coverage": words.coverage(data.verdict, data.run.world_size),
+        "coverage_share": _share(data),
+        "numbers": numbers(data),
+        "counted": words.counted(data.findings),
+        "findings": finding_views(data),
+        "more_findings": data.findings[MAX_FINDINGS:],
+        "channels": channels(data.verdict),
+        "silent": [name for name in words.CHANNEL_WORDS if name not in _spoken(data.verdict)],
+        "charts": drawn,
+        "plots": [chart.plot for chart in drawn],
+        "attempts": [attempt_view(data, attempt) for attempt in data.attempts],
+        "judged": judged,
+        "settings": settings(data, judged),
+        "full_config": judged.full_config[:MAX_ROWS] if judged else (),
+        "hidden_config": max(len(judged.full_config) - MAX_ROWS, 0) if judged else 0,
+        "facts": facts(judged),
+        "rank_map": _rank_map(data),
+        "ranks": [rank_view(row) for row in data.ranks[:MAX_RANKS]],
+        "hidden_ranks": max(len(data.ranks) - MAX_RANKS, 0),
+        "rules": rules(data.judgements),
+        "rule_counts": _rule_counts(data.judgements),
+        "health_line": health_line(data),
+        "health_tone": _health_tone(data),
+        "missing_ranks": words.ranges(data.health.ranks_missing),
+        "size": words.size(data.health.bytes),
+    }
+
+
+def judged_attempt(data: ReportData) -> AttemptData | None:
+    """The attempt the verdict speaks of."""
+    found = [attempt for attempt in data.attempts if attempt.attempt == data.judged_attempt]
+    return found[0] if found else None
+
+
+def numbers(data: ReportData) -> list[tuple[str, str, str]]:
+    """The key numbers: (name, value, further words)."""
+    return [(name, _tight(value), _tight(more)) for name, value, more in _numbers(data)]
+
+
+def _tight(text: str) -> str:
+    """The same with units that stay on the line of their number."""
+    return re.sub(r"(?<=\d) (?=m?s\b)", "\u00a0", text)
+
+
+def _numbers(data: ReportData) -> list[tuple[str, str, str]]:
+    series = data.series
+    flops, tokens, step = series.tflops_per_gpu, series.tokens_per_s_per_gpu, series.step_ms
+    lm = series.lm_loss
+    course = f"{words.loss(lm.first)} \u2192 {words.loss(lm.last)}"
+    last = words.OUTCOME_WORDS[data.attempts[-1].outcome][0] if data.attempts else ""
+    return [
+        ("Iterations logged", f"{series.iterations:,}", _span(data)),
+        ("TFLOP/s/GPU", words.fixed(flops.median), _range(flops.min, flops.max, words.fixed)),
+        ("Tokens/s/GPU", _whole(tokens.median), _range(tokens.min, tokens.max, _whole)),
+        (
+            "Step time",
+            words.milliseconds(step.median),
+            _range(step.min, step.max, words.milliseconds),
+        ),
+        (
+            "Loss, first to last",
+            words.NOT_LOGGED if lm.first is None and lm.last is None else course,
+            "" if lm.min is None else f"lowest {words.loss(lm.min)}",
+        ),
+        ("Attempts", f"{len(data.attempts):,}", f"last one: {last}" if last else ""),
+    ]
+
+
+def _whole(value: float | None) -> str:
+    return words.fixed(value, 0)
+
+
+def _span(data: ReportData) -> str:
+    firsts = [a.first_iteration for a in data.attempts if a.first_iteration is not None]
+    lasts = [a.last_iteration for a in data.attempts if a.last_iteration is not None]
+    return f"from {min(firsts):,} to {max(lasts):,}" if firsts and lasts else ""
+
+
+def _range(low: float | None, high: float | None, show: Callable[[float | None], str]) -> str:
+    if low is None or high is None:
+        return ""
+    return "median" if low == high else f"median; {show(low)} to {show(high)}"
+
+
+def _share(data: ReportData) -> int | None:
+    """Confirmed ranks in percent of all, for the meter; None without ranks."""
+    whole = max(data.verdict.ranks_seen, data.run.world_size or 0)
+    return data.verdict.ranks_confirmed * 100 // whole if data.verdict.ranks_seen else None
+
+
+def _anchor(finding: Finding) -> str:
+    return f"{finding.rule}-{finding.attempt}"
+
+
+def finding_views(data: ReportData) -> list[FindingView]:
+    """The findings to show in full, notes and repetitions folded."""
+    first = [finding for finding, _ in words.alike(data.findings)]
+    return [
+        finding_view(data, f, folded=f.severity == "note" or not any(f is g for g in first))
+        for f in data.findings[:MAX_FINDINGS]
+    ]
+
+
+def finding_view(data: ReportData, finding: Finding, *, folded: bool) -> FindingView:
+    """A finding with its words and excerpts; long evidence is folded, then cut."""
+    excerpts = tuple(excerpt(place) for place in finding.evidence[:MAX_LINES])
+    total = max(finding.evidence_total, len(finding.evidence))
+    traits = [
+        f"attempt {finding.attempt}" if len(data.attempts) > 1 else "",
+        "" if finding.iteration is None else f"from iteration {finding.iteration:,}",
+        words.ranks(finding.ranks),
+        f"{finding.confidence} confidence",
+    ]
+    links = tuple(ref for ref in finding.references if words.safe_link(ref))
+    return FindingView(
+        anchor=_anchor(finding),
+        rule=finding.rule,
+        name=finding.name,
+        severity=finding.severity,
+        tone=words.SEVERITY_TONES[finding.severity],
+        traits=tuple(trait for trait in traits if trait),
+        message=finding.message,
+        why=words.paragraphs(finding.why),
+        fix=words.paragraphs(finding.fix),
+        links=links,
+        other_references=tuple(ref for ref in finding.references if ref not in links),
+        excerpts=excerpts[:OPEN_LINES],
+        more_excerpts=excerpts[OPEN_LINES:],
+        hidden=total - len(excerpts),
+        folded=folded,
+    )
+
+
+def excerpt(place: Location) -> Excerpt:
+    """A place with its neighbours where they were read, else with its own line."""
+    context = place.context or ((place.line, place.text),)
+    return Excerpt(
+        where=f"{place.file}:{place.line}",
+        rank="" if place.rank is None else f"rank {place.rank}",
+        lines=tuple(
+            Line(n, text if n == place.line else cut(text, _LONG_LINE), n == place.line)
+            for n, text in context
+        ),
+    )
+
+
+def _spoken(verdict: Verdict) -> set[str]:
+    return {piece.channel for piece in verdict.evidence}
+
+
+def channels(verdict: Verdict) -> list[ChannelView]:
+    """The channels that say something, strongest first."""
+    found = []
+    for name, meaning in words.CHANNEL_WORDS.items():
+        pieces = [piece for piece in verdict.evidence if piece.channel == name]
+        if pieces:
+            found.append(_channel(name, meaning, pieces))
+    return found
+
+
+def _channel(name: str, meaning: str, pieces: Sequence[Evidence]) -> ChannelView:
+    says = {piece.says for piece in pieces}
+    loud = [word for word in ("active", "inactive") if word in says]
+    tone: Tone = _SAYS_TONES[loud[0]] if len(loud) == 1 else ("bad" if loud else "calm")
+    return ChannelView(
+        name=name,
+        meaning=meaning,
+        summary=" and ".join(loud) or "neutral",
+        tone=tone,
+        grade=min(piece.grade for piece in pieces),
+        ranks=words.ranks(p.location.rank for p in pieces if p.location.rank is not None),
+        pieces=tuple(_piece(piece) for piece in pieces[:MAX_LINES]),
+        hidden=max(len(pieces) - MAX_LINES, 0),
+    )
+
+
+def _piece(piece: Evidence) -> EvidenceView:
+    return EvidenceView(
+        says=piece.says,
+        tone=_SAYS_TONES[piece.says],
+        grade=piece.grade,
+        traits=f"{piece.layer_kind} layers" if piece.layer_kind else "",
+        explanation=piece.explanation,
+        excerpt=excerpt(piece.location),
+    )
+
+
+def attempt_view(data: ReportData, attempt: AttemptData) -> AttemptView:
+    """One row of the attempts table."""
+    outcome, outcome_tone = words.OUTCOME_WORDS[attempt.outcome]
+    status, _, tone = words.STATUS_WORDS[attempt.verdict.status]
+    when = " \u2013 ".join(time for time in (attempt.started, attempt.ended) if time)
+    return AttemptView(
+        attempt=attempt.attempt,
+        judged=attempt.attempt == data.judged_attempt,
+        outcome=outcome,
+        outcome_tone=outcome_tone,
+        status=status,
+        tone=tone,
+        summary=attempt.verdict.summary,
+        iterations=words.iteration_span(attempt),
+        when=when or "no time stamps",
+    )
+
+
+def settings(data: ReportData, judged: AttemptData | None) -> list[Setting]:
+    """The CP/HCP keys and the model shape of the judged attempt, in the order given."""
+    from hcp_logscan.analysis.facts import CONFIG_FACTS
+
+    if judged is None:
+        return []
+    others = [attempt for attempt in data.attempts if attempt.attempt != judged.attempt]
+    return [
+        Setting(
+            name=name,
+            meaning=CONFIG_FACTS[name].meaning if name in CONFIG_FACTS else "",
+            value=shown(value),
+            observed=value is not None,
+            others=_others(name, value, others),
+        )
+        for name, value in judged.config.items()
+    ]
+
+
+def _others(name: str, value: Any, others: Iterable[AttemptData]) -> str:
+    """What other attempts had instead: `attempt 0-2: p2p`."""
+    values: dict[str, list[int]] = {}
+    for attempt in others:
+        other = attempt.config.get(name)
+        if other is not None and shown(other) != shown(value):
+            values.setdefault(shown(other), []).append(attempt.attempt)
+    return "; ".join(f"attempt {words.ranges(found)}: {other}" for other, found in values.items())
+
+
+def shown(value: Any) -> str:
+    """A fact in words."""
+    if value is None:
+        return "not observed"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if hasattr(value, "to_list"):  # a polars Series: the value of a list fact
+        value = value.to_list()
+    if isinstance(value, (list, tuple)):
+        if len(value) > 8 and all(isinstance(item, int) for item in value):
+            return f"[{words.ranges(value)}]"
+        more = f" and {len(value) - 40:,} more" if len(value) > 40 else ""
+        return f"[{', '.join(shown(item) for item in value[:40])}{more}]"
+    return cut(str(value), _LONG_LINE)
+
+
+def facts(judged: AttemptData | None) -> list[Setting]:
+    """Every fact of the judged attempt that is no setting."""
+    from hcp_logscan.analysis.facts import ATTEMPT_FACTS
+
+    if judged is None:
+        return []
+    return [
+        Setting(
+            name=name,
+            meaning=ATTEMPT_FACTS[name].meaning if name in ATTEMPT_FACTS else "",
+            value=shown(value),
+            observed=value is not None,
+            others="",
+        )
+        for name, value in judged.facts.items()
+        if name not in judged.config
+    ]
+
+
+def _rank_map(data: ReportData) -> RankMap | None:
+    return rank_map(
+        confirmed={row.rank for row in data.ranks if row.confirmed},
+        seen={row.rank for row in data.ranks},
+        missing=set(data.health.ranks_missing),
+        named={rank for f in data.findings if f.severity != "note" for rank in f.ranks},
+    )
+
+
+def rank_view(row: RankRow) -> RankView:
+    """One row of the ranks table, kept short: there may be a thousand."""
+    more = len(row.files) - 1
+    first = row.files[0] if row.files else "\u2013"
+    return RankView(
+        rank=row.rank,
+        node=row.node or "\u2013",
+        confirmed="yes" if row.confirmed else "no",
+        files=first if more <= 0 else f"{first} and {more} more",
+        last_line=cut(row.last_line.strip(), _RANK_LINE) or "\u2013",
+    )
+
+
+def rules(judgements: Sequence[Judgement]) -> list[RuleView]:
+    """All rules with their outcomes: what fired, what could not be judged, what is clean."""
+    joined: dict[tuple[int, str, tuple[str, ...]], list[int]] = {}
+    for judgement in judgements:
+        key = (_OUTCOME_ORDER.index(judgement.outcome), judgement.rule, judgement.missing)
+        joined.setdefault(key, []).append(judgement.attempt)
+    return [
+        RuleView(
+            rule=rule,
+            outcome=_OUTCOME_ORDER[order],
+            tone=_RULE_TONES[_OUTCOME_ORDER[order]],
+            attempts=words.ranges(attempts),
+            missing=missing,
+            observe=_observe(missing),
+        )
+        for (order, rule, missing), attempts in sorted(joined.items())
+    ]
+
+
+def _observe(missing: Iterable[str]) -> tuple[str, ...]:
+    """How to make missing facts observable, each way once."""
+    from hcp_logscan.analysis.facts import FACTS
+
+    ways = {
+        table[name].observe: None for name in missing for table in FACTS.values() if name in table
+    }
+    return tuple(way for way in ways if way)
+
+
+def _rule_counts(judgements: Iterable[Judgement]) -> str:
+    count = Counter(judgement.outcome for judgement in judgements)
+    return f"{count['fires']} fired, {count['inconclusive']} inconclusive, {count['clean']} clean"
+
+
+def _health_tone(data: ReportData) -> Tone:
+    health = data.health
+    lacks = health.unreadable or health.truncated or health.drift or health.ranks_missing
+    return "warn" if lacks else "good"

@@ -1,0 +1,304 @@
+"""Words and numbers shared by all readable formats, so that they say the same thing."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from hcp_logscan.model.finding import Channel, Finding, Severity, Status, Verdict
+    from hcp_logscan.model.report import AttemptData, AttemptOutcome, LossSpread, ReportData, Spread
+
+Tone = Literal["good", "bad", "warn", "calm"]
+"""How a reader should feel about something; never shown by colour alone."""
+
+NOT_LOGGED: Final = "not logged"
+
+STATUS_WORDS: Final[Mapping[Status, tuple[str, str, Tone]]] = {
+    "active": ("Active", "Hierarchical context parallelism was on", "good"),
+    "inactive": (
+        "Inactive",
+        "Hierarchical context parallelism was requested, but it was off",
+        "bad",
+    ),
+    "degenerate": (
+        "Degenerate",
+        "One level has size 1: flat context parallelism ran instead",
+        "warn",
+    ),
+    "mixed": ("Mixed", "On in some places, off in others", "bad"),
+    "rejected": ("Rejected", "The stack refused the configuration; nothing was trained", "bad"),
+    "unconfirmed": (
+        "Unconfirmed",
+        "Configured correctly, but these logs cannot prove it ran",
+        "warn",
+    ),
+    "not_requested": (
+        "Not requested",
+        "This run did not ask for hierarchical context parallelism",
+        "calm",
+    ),
+    "inconclusive": ("Inconclusive", "These logs are too thin to tell", "calm"),
+}
+"""Status -> (one word or two, what it means, tone)."""
+
+OUTCOME_WORDS: Final[Mapping[AttemptOutcome, tuple[str, Tone]]] = {
+    "completed": ("completed", "good"),
+    "failed": ("failed", "bad"),
+    "killed": ("killed", "bad"),
+    "terminated": ("terminated", "warn"),
+    "time_limit": ("time limit reached", "warn"),
+    "rejected": ("rejected at start-up", "bad"),
+    "no_training": ("no training", "calm"),
+    "unknown": ("end not seen", "calm"),
+}
+
+SEVERITY_TONES: Final[Mapping[Severity, Tone]] = {"error": "bad", "warning": "warn", "note": "calm"}
+
+CHANNEL_WORDS: Final[Mapping[Channel, str]] = {
+    "te_debug": "Transformer Engine debug lines: what attention really ran with",
+    "flight_recorder": "Flight-recorder dumps: collectives on the hierarchical groups",
+    "c10d": "PyTorch c10d lines: communicators opened for described groups",
+    "nccl": "NCCL lines: communicators and their members",
+    "print": "Lines printed by scripts and forks that say groups were created",
+    "config": "Configuration dumps: what was asked for",
+    "path": "Start-up path: how process groups were built",
+    "assertion": "Start-up checks: what the stack refused",
+    "throughput": "Printed throughput: a symptom, never proof",
+}
+"""Strongest channel first."""
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun: `1 error`, `1,200 lines`."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}s"
+
+
+def fixed(value: float | None, digits: int = 1) -> str:
+    """A number with thousands separators; `not logged`, `NaN` and `Inf` in words."""
+    if value is None:
+        return NOT_LOGGED
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Inf" if value > 0 else "-Inf")
+    return f"{value:,.{digits}f}"
+
+
+def loss(value: float | None) -> str:
+    """A loss or gradient norm with four significant digits.
+
+    >>> loss(10.0), loss(0.00012345), loss(12345.6), loss(None)
+    ('10.00', '0.0001234', '12,350', 'not logged')
+    """
+    if value is None or not math.isfinite(value):
+        return fixed(value)
+    if 1000 <= abs(value) < 1e7:
+        return f"{float(f'{value:.4g}'):,.0f}"
+    return f"{value:#.4g}"
+
+
+def milliseconds(value: float | None) -> str:
+    """A step time with its unit, in seconds from one second on."""
+    if value is None or not math.isfinite(value):
+        return fixed(value)
+    return f"{value:,.1f} ms" if abs(value) < 1000 else f"{value / 1000:,.2f} s"
+
+
+def size(count: int) -> str:
+    """Bytes as kB, MB, GB: powers of 1,000."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:,.1f} TB"
+
+
+def ranges(numbers: Iterable[int], limit: int = 12) -> str:
+    """Ranks as ranges, shortened with a count of what was left out.
+
+    >>> ranges([0, 1, 2, 3, 7])
+    '0-3, 7'
+    >>> ranges([1, 3, 5], limit=2)
+    '1, 3 and 1 more'
+    """
+    found = runs(numbers)
+    shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found[:limit])
+    rest = sum(b - a + 1 for a, b in found[limit:])
+    return f"{shown} and {rest:,} more" if rest else shown
+
+
+def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Consecutive numbers joined, as (first, last)."""
+    found: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return found
+
+
+def ranks(numbers: Iterable[int]) -> str:
+    """`rank 3`, `ranks 0-3, 7`, or nothing."""
+    listed = sorted(set(numbers))
+    if not listed:
+        return ""
+    return f"{'rank' if len(listed) == 1 else 'ranks'} {ranges(listed)}"
+
+
+def spread(found: Spread, unit: str, digits: int = 1) -> str:
+    """Median and range of a series, with its unit."""
+    if found.median is None:
+        return NOT_LOGGED
+    text = f"{fixed(found.median, digits)} {unit} median"
+    if found.min is None or found.max is None or found.min == found.max:
+        return text
+    return f"{text} ({fixed(found.min, digits)} to {fixed(found.max, digits)})"
+
+
+def step_time(found: Spread) -> str:
+    """Median and range of the step time."""
+    if found.median is None:
+        return NOT_LOGGED
+    text = f"{milliseconds(found.median)} median"
+    if found.min is None or found.max is None or found.min == found.max:
+        return text
+    return f"{text} ({milliseconds(found.min)} to {milliseconds(found.max)})"
+
+
+def loss_course(found: LossSpread) -> str:
+    """First and last loss, and the lowest where it is another."""
+    if found.first is None and found.last is None:
+        return NOT_LOGGED
+    text = f"{loss(found.first)} \u2192 {loss(found.last)}"
+    if found.min is None or found.min in (found.first, found.last):
+        return text
+    return f"{text} (lowest {loss(found.min)})"
+
+
+def iteration_span(attempt: AttemptData) -> str:
+    """`8 iterations logged, 1 to 8`, or that there is none."""
+    if not attempt.iterations:
+        return "no iteration logged"
+    text = f"{plural(attempt.iterations, 'iteration')} logged"
+    if attempt.first_iteration is None or attempt.last_iteration is None:
+        return text
+    return f"{text}, {attempt.first_iteration:,} to {attempt.last_iteration:,}"
+
+
+def coverage(verdict: Verdict, world_size: int | None) -> str:
+    """On how many ranks the verdict was seen, out of how many."""
+    seen = plural(verdict.ranks_seen, "rank")
+    if not verdict.ranks_seen:
+        text = "ranks cannot be told apart in these logs"
+    elif not verdict.ranks_confirmed:
+        text = f"runtime evidence on none of {seen}"
+    else:
+        text = f"seen on {verdict.ranks_confirmed:,} of {seen}"
+    if world_size is not None and 0 < verdict.ranks_seen < world_size:
+        text += f"; the world has {world_size:,}"
+    return text
+
+
+def run_traits(data: ReportData) -> tuple[str, ...]:
+    """What the run is, in short pieces; only what the logs say."""
+    run = data.run
+    gpus = run.gpu or ""
+    if run.world_size is not None:
+        many = plural(run.world_size, "rank")
+        gpus = f"{run.world_size:,} \u00d7 {gpus}" if gpus else many
+    job = f"job {run.job}" if run.job else ""
+    return tuple(part for part in (job, run.framework or "", gpus, run.precision or "") if part)
+
+
+def counted(findings: Iterable[Finding]) -> str:
+    """`2 errors, 1 note`, worst first; `none` where there is none."""
+    found = [finding.severity for finding in findings]
+    parts = [plural(found.count(s), s) for s in SEVERITY_TONES if found.count(s)]
+    return ", ".join(parts) or "none"
+
+
+def leads_with_progress(data: ReportData) -> bool:
+    """Whether something else matters more to the reader than the HCP verdict."""
+    status = data.verdict.status
+    return status == "not_requested" or (status == "inconclusive" and not data.series.iterations)
+
+
+def worst(data: ReportData) -> Finding | None:
+    """The finding to lead with: the first of the worst, unless it is a mere note."""
+    first = data.findings[0] if data.findings else None
+    return first if first is not None and first.severity != "note" else None
+
+
+def progress(data: ReportData) -> str:
+    """How far the run came, in one sentence."""
+    if not data.attempts:
+        return "No launch of workers was recognised in these logs."
+    last = data.attempts[-1]
+    outcome = OUTCOME_WORDS[last.outcome][0]
+    who = f"Attempt {last.attempt}" if len(data.attempts) > 1 else "The run"
+    if not last.iterations or last.last_iteration is None:
+        return f"{who} finished no logged iteration ({outcome})."
+    return f"{who} reached iteration {last.last_iteration:,} ({outcome})."
+
+
+_CODE: Final = re.compile(r"`([^`\n]+)`|((?:\b[A-Z][A-Z0-9_]*_[A-Z0-9_]*=[^\s,;()]+ ?)+)")
+
+
+def segments(text: str) -> tuple[tuple[bool, str], ...]:
+    """Prose split at code: (is code, text). Code stands in backticks or is a variable setting.
+
+    >>> segments("set `a` or NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2 first")
+    ((False, 'set '), (True, 'a'), (False, ' or '), (True, 'NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2'), (False, ' first'))
+    """  # noqa: E501
+    parts: list[tuple[bool, str]] = []
+    position = 0
+    for match in _CODE.finditer(text):
+        code = match[1] or match[2].rstrip().rstrip(".:")
+        start = match.start(1) - 1 if match[1] else match.start()
+        parts.append((False, text[position:start]))
+        parts.append((True, code))
+        position = start + len(code) + (2 if match[1] else 0)
+    parts.append((False, text[position:]))
+    return tuple(part for part in parts if part[1])
+
+
+def paragraphs(text: str) -> tuple[str, ...]:
+    r"""Prose split at blank lines and list items, other line breaks joined.
+
+    >>> paragraphs("a\nb\n\nc:\n- d\n  e\n- f\n")
+    ('a b', 'c:', '- d e', '- f')
+    """
+    blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+[.)])\s)", text.strip())
+    return tuple(re.sub(r"[ \t]*\n[ \t]*", " ", block.strip()) for block in blocks if block.strip())
+
+
+def first_advice(text: str) -> str:
+    """The first paragraph of a fix, with the next one where it ends in a colon."""
+    parts: list[str] = []
+    for part in paragraphs(text):
+        parts.append(part)
+        if not part.endswith(":"):
+            break
+    return " ".join(parts)
+
+
+def alike(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[int, ...]]]:
+    """Findings of one rule joined: the first, and the other attempts that have it too."""
+    joined: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        joined.setdefault((finding.rule, finding.severity), []).append(finding)
+    return [(same[0], tuple(other.attempt for other in same[1:])) for same in joined.values()]
+
+
+def safe_link(reference: str) -> bool:
+    """Whether a reference may become a link: https with a host, no blanks or controls."""
+    return (
+        re.fullmatch(r"https://[A-Za-z0-9][A-Za-z0-9.-]*(?::\d+)?(?:[/?#][!-~]*)?", reference)
+        is not None
+    )

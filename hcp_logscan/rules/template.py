@@ -1,0 +1,89 @@
+"""Messages of findings: text with `{name}` fields that are facts or parameters, nothing else.
+
+`str.format` alone would let a rule file reach attributes and indices of what it formats; so the
+fields are checked first, and values are made into text here.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from hcp_logscan.analysis import facts as fact_tables
+from hcp_logscan.model.errors import RuleError
+from hcp_logscan.rules.schema import ROW_TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hcp_logscan.rules.schema import Rule
+
+ROW_FIELDS: Final = ("count", "last_iteration_concerned")
+"""Further fields where many rows of one attempt are judged: how many fire, and up to where."""
+
+MAX_VALUE: Final = 300
+"""Characters of one value: log text can be long, and a message is one paragraph."""
+
+UNKNOWN: Final = "?"
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+_SPEC: Final = re.compile(r",?(?:\.\d{1,2}[efg%])?", re.ASCII)
+
+
+def fields(template: str) -> dict[str, str]:
+    """Name -> format specification of every field. Raises `RuleError` for anything but a field."""
+    found: dict[str, str] = {}
+    try:
+        parts = list(string.Formatter().parse(template))
+    except ValueError as error:
+        raise RuleError(f"message: {error}; write {{{{ and }}}} for braces") from error
+    for _, name, spec, conversion in parts:
+        if name is None:
+            continue
+        if not _NAME.fullmatch(name) or conversion is not None:
+            raise RuleError(f"message: `{{{name}}}` must be the plain name of a fact or parameter")
+        if not _SPEC.fullmatch(spec or ""):
+            raise RuleError(f"message: `{spec}` is no format; `{{{name}:.1f}}` is an example")
+        found[name] = spec or found.get(name, "")
+    return found
+
+
+def check(rule: Rule, template: str) -> None:
+    """Check that every field of `template` is known to the rule. Raises `RuleError`."""
+    schema = fact_tables.schema(rule.over)
+    extra = ROW_FIELDS if rule.over in ROW_TABLES else ()
+    for name, spec in fields(template).items():
+        if name not in schema and name not in rule.params and name not in extra:
+            raise RuleError(f"message: `{{{name}}}` is no fact of `{rule.over}` and no parameter")
+        number = (
+            schema[name].is_numeric() if name in schema else _is_number(rule.params.get(name, 0))
+        )
+        if spec and not number:
+            raise RuleError(f"message: `{{{name}:{spec}}}` formats a number, but it is none")
+
+
+def render(template: str, values: Mapping[str, Any]) -> str:
+    """Fill in the fields; what was not observed shows as `?`."""
+    return "".join(
+        literal + ("" if name is None else _shown(values.get(name), spec or ""))
+        for literal, name, spec, _ in string.Formatter().parse(template)
+    ).strip()
+
+
+def _shown(value: Any, spec: str) -> str:
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, pl.Series | list | tuple):
+        return f"[{', '.join(_shown(item, '') for item in value)}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return format(value, spec or ("g" if isinstance(value, float) else "d"))
+    text = " ".join(str(value).split())
+    return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

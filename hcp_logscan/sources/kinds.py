@@ -1,0 +1,105 @@
+"""What is a log, and what only lies beside the logs: by name first, then by the first bytes.
+
+Source code, notebooks, Markdown, datasets, checkpoints, pickles and our own earlier reports are
+never evidence, although run directories hold them and although they quote the very texts a scanner
+looks for.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+SNIFF_BYTES: Final = 65_536
+"""How much of a file decides what it is."""
+
+_BY_SUFFIX: Final = {
+    "source code": ".py .pyx .pyi .ipynb .c .cc .cpp .cu .cuh .h .hpp .rs .go .java .js .ts .sh"
+    " .bash"
+    " .zsh .slurm .sbatch .pl .rb .lua .sql .mk .cmake .toml .ini .cfg .conf .patch .diff .j2",
+    "document": ".md .rst .html .htm .xhtml .tex .pdf .docx .xml .css .svg",
+    "dataset": ".jsonl .json .csv .tsv .parquet .arrow .feather .npy .npz .idx .bin .h5 .hdf5 .lmdb"
+    " .mmap .tfrecord .sarif",
+    "checkpoint": ".pt .pth .ckpt .safetensors .distcp .metadata .onnx .gguf .index",
+    "pickle": ".pkl .pickle .joblib",
+    "image": ".png .jpg .jpeg .gif .webp .bmp .ico .mp4 .avi .mov .wav .mp3",
+    "trace or profile": ".nsys-rep .qdrep .ncu-rep .prof .pstat .sqlite .db .etl .trace",
+    "archive": ".zip .tar .tgz .tbz2 .txz .7z .rar .whl .jar .deb .rpm .sqsh .sif",
+    "program": ".so .o .a .dll .exe .pyc .pyo .egg .class .wasm",
+    "tokenizer": ".model .vocab .spm .tiktoken .merges",
+}
+_SUFFIX_KIND: Final = {
+    suffix: kind for kind, suffixes in _BY_SUFFIX.items() for suffix in suffixes.split()
+}
+SAVED_CONFIG_SUFFIXES: Final = (".yaml", ".yml")
+
+SKIPPED_FOLDERS: Final = frozenset(
+    {".git", ".hg", ".svn", "__pycache__", ".venv", "venv", "site-packages", "node_modules"}
+    | {".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".cache", ".idea"}
+)
+
+_CODE_LINE: Final = re.compile(
+    rb"^\s*(?:def |class |import |from [\w.]+ import |return\b|elif |else:|try:|except\b|raise "
+    rb"|assert |with .*:$|for .* in .*:$|if .*:$|while .*:$|@\w|#include|static |void |[}{]$"
+    rb"|[\w.\[\]]+ = |#|\)|.*[,({\[]$|\"\"\")"
+)
+_CODE_STRONG: Final = re.compile(
+    rb"^\s*(?:def \w+\(|class \w+[(:]|import \w|from [\w.]+ import |@\w+|#include [<\"]|#!/)"
+)
+_MARKDOWN_LINE: Final = re.compile(rb"^(?:#{1,6} \S|[-*] \S|\d+\. \S|```|> \S|\|.*\|\s*$)")
+_REPORT_MARKS: Final = (b"hcp-logscan/report/v1", b"hcp-logscan report")
+
+
+def by_name(name: str) -> str | None:
+    """The kind of a file that its name gives away; None where the content has to tell.
+
+    >>> by_name("ckpt/iter_0000010/model.pt"), by_name("stdout.log.gz"), by_name("slurm-1.out")
+    ('checkpoint', None, None)
+    """
+    base = name.rpartition("/")[2].lower()
+    if base.startswith("events.out.tfevents"):
+        return "trace or profile"
+    for suffix in (".gz", ".zst", ".xz", ".bz2"):
+        base = base.removesuffix(suffix)
+    stem, dot, suffix = base.rpartition(".")
+    if not dot or not stem:
+        return None
+    if stem.endswith(".tar"):
+        return "archive"
+    return _SUFFIX_KIND.get(dot + suffix)
+
+
+def by_content(head: bytes) -> str | None:
+    """The kind of a file that its first bytes give away; None for what may be a log.
+
+    A log may hold control bytes (torch 2.4 prints a device number as a raw byte), so only a file
+    that is mostly not text is binary.
+    """
+    if not head:
+        return None
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) and head.count(0) > len(head) // 4:
+        return "UTF-16 text"
+    if start[:15].lower().startswith((b"<!doctype", b"<html", b"<?xml")):
+        return "document"
+    if any(mark in head[:4096] for mark in _REPORT_MARKS):
+        return "own report"
+    control = len(head) - len(
+        head.translate(None, bytes(range(9)) + bytes(range(14, 27)) + b"\x7f")
+    )
+    if control > len(head) // 10:
+        return "binary"
+    lines = [line for line in head.split(b"\n") if line.strip()]
+    strong = sum(1 for line in lines if _CODE_STRONG.match(line))
+    if strong >= 3 and sum(1 for line in lines if _CODE_LINE.match(line)) > len(lines) // 2:
+        return "source code"
+    marks = sum(1 for line in lines if _MARKDOWN_LINE.match(line))
+    if start.startswith(b"# ") and marks >= 3 and marks > len(lines) // 4:
+        return "document"
+    if (
+        start[:1] in (b"{", b"[")
+        and start[1:2] in (b"\n", b"\r", b'"', b" ")
+        and b'":' in start[:400]
+    ):
+        return "dataset"
+    return None

@@ -1,0 +1,89 @@
+"""Line prefixes that launchers and collectors put before what the trainer printed.
+
+They stack freely (`srun` label, then torchrun's `[default0]:`, then `[rank3]:`), so they are
+stripped repeatedly. Each says something about the rank; `analysis.ranks` weighs what they say.
+
+* ``[rank3]:`` torch c10d and Python tracebacks of an initialised job: the **global** rank
+* ``[default3]:`` torchrun ``--tee`` (role, then LOCAL rank; no space behind the colon)
+* `` 3: `` srun ``--label``: the task number, padded to a common width
+* ``ain_fp8_mx/0 `` TorchX and NeMo-Run consoles: end of the role name, replica (a node)
+* ``(Actor[rank=9] pid=77, ip=10.0.0.5) `` Ray: global rank of the actor where it has one
+* ``2026-05-18 12:51:27.1246 `` and ``[2026-05-18T12:51:27+08:00] `` collectors; ``1078:`` grep -n
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+_ANSI: Final = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+
+_PREFIX: Final = re.compile(
+    rb"(?:\d{1,9}:(?=\[))?"  # grep -n
+    rb"(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]? +"
+    rb"(?=[\[\d ]|[\w.-]+/\d))?"  # a collector's time, only where another prefix or record follows
+    rb"(?: {0,6}(?P<label>\d{1,6}):(?: |$))?"
+    rb"(?:[A-Za-z_][\w.-]{0,80}/(?P<replica>\d{1,6}) )?"
+    rb"(?P<stack>(?:\[rank\d{1,7}\]: ?"
+    rb"|\[[A-Za-z][A-Za-z_-]{0,40}\d{1,6}\]:"
+    rb"|\([\w.]{1,80}(?:\[[^\]\n]{0,80}\])? pid=\d{1,10}(?:, ip=[0-9a-fA-F.:]{2,45})?\) )*)"
+)
+_RANK: Final = re.compile(rb"\[rank(\d{1,7})\]:|\[rank=(\d{1,7})\]")
+_LOCAL: Final = re.compile(rb"\[(?!rank)[A-Za-z][A-Za-z_-]*?(\d{1,6})\]:")
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """What the prefixes of one line say. `key` tells the streams of one merged file apart."""
+
+    key: str = ""
+    rank: int | None = None
+    "Global rank."
+
+    local_rank: int | None = None
+    label: int | None = None
+    "Task number of srun --label."
+
+    replica: int | None = None
+    "Replica number of TorchX: a node."
+
+
+_NONE: Final = Prefix()
+
+
+@lru_cache(maxsize=65_536)
+def _parse(stack: bytes, label: bytes | None, replica: bytes | None) -> Prefix:
+    rank = _RANK.search(stack)
+    local = _LOCAL.search(stack)
+    said = {
+        "r": int(rank[1] or rank[2]) if rank else None,
+        "l": int(local[1]) if local else None,
+        "t": int(label) if label else None,
+        "n": int(replica) if replica else None,
+    }
+    key = ",".join(f"{name}{value}" for name, value in said.items() if value is not None)
+    return Prefix(key, said["r"], said["l"], said["t"], said["n"])
+
+
+def clean(line: bytes) -> bytes:
+    """The line without colours, and without the carriage return of a CRLF line end."""
+    if b"\x1b" in line:
+        line = _ANSI.sub(b"", line)
+    return line.rstrip(b"\r")
+
+
+def split(line: bytes) -> tuple[Prefix, bytes]:
+    r"""What the prefixes of a cleaned line say, and the line behind them.
+
+    >>> prefix, rest = split(b" 3: [default1]:[rank25]: Traceback (most recent call last):")
+    >>> prefix.rank, prefix.local_rank, prefix.label, rest
+    (25, 1, 3, b'Traceback (most recent call last):')
+    >>> split(b" [2026-03-01 09:14:20] iteration 1/ 2 |")[1]
+    b' [2026-03-01 09:14:20] iteration 1/ 2 |'
+    """
+    match = _PREFIX.match(line)
+    if match is None or match.end() == 0:
+        return _NONE, line
+    return _parse(match["stack"], match["label"], match["replica"]), line[match.end() :]

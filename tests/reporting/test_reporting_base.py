@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import samples
+
+from hcp_logscan.model.finding import STATUSES
+from hcp_logscan.reporting import words
+from hcp_logscan.reporting.base import RENDERERS
+
+MAKERS = [*samples.ALL, samples.huge]
+
+
+@pytest.mark.parametrize("suffix", RENDERERS)
+@pytest.mark.parametrize("make", MAKERS)
+def test_every_renderer_gives_stable_utf8(suffix, make):
+    render = RENDERERS[suffix]
+    text = render(make())
+    assert text.endswith("\n")
+    assert text.encode("utf-8") == render(make()).encode("utf-8")
+
+
+@pytest.mark.parametrize("suffix", RENDERERS)
+def test_every_renderer_survives_hostile_text(suffix):
+    text = RENDERERS[suffix](samples.filled(samples.inactive(), samples.HOSTILE))
+    assert "\x00" not in text
+    text.encode("utf-8")
+
+
+@pytest.mark.parametrize("suffix", [".html", ".md"])
+@pytest.mark.parametrize("status", STATUSES)
+def test_every_status_has_words(suffix, status):
+    data = samples.inactive()
+    data = dataclasses.replace(data, verdict=dataclasses.replace(data.verdict, status=status))
+    word = words.STATUS_WORDS[status][0]
+    assert word.lower() in RENDERERS[suffix](data).lower()
+
+
+def test_coverage_says_what_the_world_is():
+    verdict = samples.inactive().verdict
+    assert words.coverage(verdict, 64) == "seen on 30 of 32 ranks; the world has 64"
+    none = dataclasses.replace(verdict, ranks_confirmed=0)
+    assert words.coverage(none, 32) == "runtime evidence on none of 32 ranks"
+    merged = dataclasses.replace(verdict, ranks_seen=0)
+    assert words.coverage(merged, None) == "ranks cannot be told apart in these logs"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, "not logged"), (float("nan"), "NaN"), (float("-inf"), "-Inf"), (1234.56, "1,234.6")],
+)
+def test_numbers_in_words(value, shown):
+    assert words.fixed(value) == shown

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+
+import pytest
+import samples
+
+from hcp_logscan.reporting.html import render_html
+
+MAKERS = [*samples.ALL, samples.huge]
+VOID = {"meta", "br", "hr", "img", "input", "link"}
+
+
+class Page(HTMLParser):
+    """Tags, attributes, text and the nesting of a document."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str, str | None]] = []
+        self.headings: list[int] = []
+        self.ids: list[str] = []
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.scripts: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        self.ids += [value for name, value in attrs if name == "id"]
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag == "script":
+            self.scripts.append("")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open, tag
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "script":
+            self.scripts[-1] += data
+        elif "style" not in self.open:
+            self.text.append(data)
+
+
+def static(data) -> Page:
+    return Page(render_html(data, charts="static"))
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_every_element_is_closed_and_ids_are_unique(make):
+    page = static(make())
+    assert page.open == []
+    assert len(set(page.ids)) == len(page.ids)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_log_text_changes_no_tag_and_no_attribute(make):
+    calm = static(samples.filled(make(), "calm"))
+    hostile = static(samples.filled(make(), samples.HOSTILE))
+    assert hostile.tags == calm.tags
+    names = [(tag, name) for tag, name, _ in calm.attributes]
+    assert [(tag, name) for tag, name, _ in hostile.attributes] == names
+
+
+def test_log_text_is_shown_as_it_is():
+    text = "".join(static(samples.filled(samples.inactive(), samples.HOSTILE)).text)
+    assert "<script>alert(1)</script></script>" in text
+    assert "{{ 7*7 }} {% raw %}" in text
+    assert "␛[31mred␛[0m" in text
+    assert "\\u202eevil \\xff \\ud83d NUL␀" in text
+
+
+@pytest.mark.parametrize("charts", ["static", "interactive"])
+def test_hostile_page_is_utf8_without_controls(charts):
+    html = render_html(samples.filled(samples.inactive(), samples.HOSTILE), charts=charts)
+    html.encode("utf-8")
+    page = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)
+
+
+@pytest.mark.parametrize("charts", ["static", "interactive"])
+@pytest.mark.parametrize("make", [samples.inactive, samples.empty])
+def test_nothing_is_loaded(make, charts):
+    html = render_html(make(), charts=charts)
+    page = Page(html)
+    assert not page.tags.keys() & {"link", "img", "iframe", "object", "embed", "base", "form"}
+    loading = {"src", "srcset", "data", "poster", "action", "background", "ping", "xlink:href"}
+    assert not [name for _, name, _ in page.attributes if name in loading]
+    assert not [name for _, name, _ in page.attributes if name.startswith("on") or name == "style"]
+    css = re.search(r"<style>(.*?)</style>", html, re.DOTALL)
+    assert css
+    assert "url(" not in css[1]
+    assert "@import" not in css[1]
+    assert page.tags["style"] == 1
+
+
+@pytest.mark.parametrize("charts", ["static", "interactive"])
+def test_policy_forbids_requests_and_names_our_scripts(charts):
+    page = Page(render_html(samples.inactive(), charts=charts))
+    policy = next(v for _, name, v in page.attributes if name == "content" and "default-src" in v)
+    assert "default-src 'none'" in policy
+    assert "script-src 'unsafe-inline'" not in policy
+    running = page.scripts[1:]  # the first one holds data
+    for script in running:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert len(running) == (2 if charts == "interactive" else 0)
+
+
+def test_only_https_references_are_links():
+    data = samples.inactive()
+    references = (
+        "https://example.org/a?b=1&c",
+        "javascript:alert(1)",
+        "http://example.org/",
+        'https://example.org/" onclick="x',
+        "https://exa mple.org/",
+        " https://example.org/",
+        "https://",
+        "data:text/html,x",
+        "https://example.org\n/x",
+    )
+    finding = dataclasses.replace(data.findings[0], references=references)
+    page = static(dataclasses.replace(data, findings=(finding,)))
+    links = [value for tag, name, value in page.attributes if (tag, name) == ("a", "href")]
+    outside = [link for link in links if not link.startswith("#")]
+    assert outside == ["https://example.org/a?b=1&c"]
+    rels = [value for tag, name, value in page.attributes if (tag, name) == ("a", "rel")]
+    assert rels == ["noopener noreferrer"]
+    assert "javascript:alert(1)" in "".join(page.text)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_inner_links_lead_somewhere(make):
+    page = static(make())
+    inner = {v[1:] for tag, name, v in page.attributes if name == "href" and v.startswith("#")}
+    assert inner <= set(page.ids)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_headings_are_in_order_and_landmarks_are_there(make):
+    page = static(make())
+    assert page.headings[0] == 1
+    assert page.headings.count(1) == 1
+    steps = zip(page.headings, page.headings[1:], strict=False)
+    assert all(after <= before + 1 for before, after in steps)
+    assert all(page.tags[tag] == 1 for tag in ("header", "nav", "main", "footer"))
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_tables_have_captions_and_headers(make):
+    page = static(make())
+    assert page.tags["caption"] == page.tags["table"] == page.tags["thead"]
+    scopes = [name for tag, name, _ in page.attributes if tag == "th" and name == "scope"]
+    assert len(scopes) == page.tags["th"]
+
+
+def test_huge_run_stays_small():
+    html = render_html(samples.huge(), charts="static")
+    assert len(html.encode("utf-8")) < 400_000
+
+
+def test_interactive_page_carries_plotly_once_and_the_drawings_too():
+    page = Page(render_html(samples.inactive(), charts="interactive"))
+    assert sum("plotly.js v" in script[:200] for script in page.scripts) == 1
+    assert page.tags["polyline"] > 0
+    plots = json.loads(page.scripts[0])
+    assert [plot["key"] for plot in plots] == ["tflops", "loss", "step", "grad"]
+
+
+def test_static_page_has_no_script():
+    assert static(samples.inactive()).tags["script"] == 0
+
+
+def test_page_without_iterations_needs_no_script():
+    assert Page(render_html(samples.empty())).tags["script"] == 0
+
+
+@pytest.mark.parametrize("make", [samples.inactive, samples.huge])
+def test_same_report_gives_the_same_bytes(make):
+    assert render_html(make(), charts="static") == render_html(make(), charts="static")
+
+
+def test_verdict_is_said_in_words():
+    text = "".join(static(samples.inactive()).text)
+    assert "Hierarchical context parallelism was requested, but it was off." in text
+    assert "seen on 30 of 32 ranks" in text
+
+
+def test_failure_leads_where_hcp_was_not_requested():
+    text = "".join(static(samples.not_requested()).text)
+    assert text.index("HCP501 gpu-out-of-memory") < text.index("Hierarchical CP: not requested")
+
+
+def test_excerpt_shows_neighbouring_lines():
+    text = "".join(static(samples.not_requested()).text)
+    assert "logs/rank_00003.log:77" in text
+    assert "line 76 of the log" in text
+
+
+def test_code_in_advice_is_marked():
+    html = render_html(samples.inactive(), charts="static")
+    assert "<code>--expect active</code>" in html
+    assert "<code>NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2 TORCH_CPP_LOG_LEVEL=INFO</code>" in html
+
+
+def test_inconclusive_rules_say_how_to_observe():
+    text = "".join(static(samples.inactive()).text)
+    assert "keep rank 0's start-up output" in text
+
+
+def test_reasons_quote_the_log_literally():
+    data = samples.inactive()
+    verdict = dataclasses.replace(data.verdict, reasons=("refused: `x` A_B=1",))
+    html = render_html(dataclasses.replace(data, verdict=verdict), charts="static")
+    assert "<li>refused: `x` A_B=1</li>" in html

@@ -1,0 +1,68 @@
+"""Documents say what the program does: help, sample output, sample report, rule ids."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hcp_logscan.rules.load import load_rules
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def program(*arguments, cwd):
+    return subprocess.run(
+        [sys.executable, "-m", "hcp_logscan", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
+    ).stdout
+
+
+def test_readme_shows_the_help_of_the_program(tmp_path):
+    assert program("--help", cwd=tmp_path).rstrip() in README
+
+
+def test_readme_shows_what_the_demo_prints(tmp_path):
+    assert program("--demo", cwd=tmp_path).rstrip() in README
+
+
+def test_readme_snippet_of_python_runs(tmp_path, monkeypatch):
+    snippet = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run_dir").symlink_to(ROOT / "hcp_logscan" / "demo")
+    exec(compile(snippet, "README.md", "exec"), {})
+
+    assert (tmp_path / "report.html").exists()
+
+
+def test_sample_report_is_current(tmp_path):
+    program("--demo", "-f", "none", "-o", "sample.html", "--charts", "static", cwd=tmp_path)
+
+    fresh = (tmp_path / "sample.html").read_text()
+    assert fresh == (ROOT / "reports" / "sample.html").read_text(), "make reports"
+
+
+def test_links_between_documents_lead_somewhere():
+    for document in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+@pytest.mark.parametrize("document", ["CHANGELOG.md", "docs/verdict.md"])
+def test_rules_named_in_documents_exist(document):
+    known = {rule.id for rule in load_rules()}
+
+    assert set(re.findall(r"HCP\d{3}", (ROOT / document).read_text())) <= known
+
+
+def test_no_file_speaks_of_where_it_was_written():
+    words = re.compile(r"/wor[k]/|\bissue #?\d+\b", re.IGNORECASE)
+    for path in [*ROOT.glob("hcp_logscan/**/*.py"), *ROOT.glob("rules/*.yaml"), *ROOT.glob("*.md")]:
+        assert not words.search(path.read_text()), path
