@@ -159,8 +159,8 @@ PARSERS = (
         r" WorkNCCL\(.*OpType=(?P<operation>[A-Z_0-9a-z]+)",
         fields={"milliseconds": r"Timeout\(ms\)=([0-9]+)"},
         sample="[E301 10:01:02.111222333 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught"
-        " collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1, NumelOut=1,"
-        " Timeout(ms)=600000) ran for 600010 milliseconds before timing out.",
+        " collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1,"
+        " NumelOut=1, Timeout(ms)=600000) ran for 600010 milliseconds before timing out.",
     ),
     LineParser(
         name="c10d-watchdog-end",
