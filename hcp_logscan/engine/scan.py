@@ -29,8 +29,8 @@ FLUSH_LINES: Final = 20_000
 MAX_BLOCK_LINES: Final = 8_000
 """Lines of its own stream that one block may take."""
 
-MAX_BLOCK_SPAN: Final = 200_000
-"""Lines of any stream that may pass while a block is open."""
+CHECK_EVERY: Final = 256
+"""Walked lines between two looks for blocks whose stream has fallen silent."""
 
 MAX_CONFIG_BYTES: Final = 4 << 20
 MAX_TEXT: Final = 16_384
@@ -72,8 +72,17 @@ class _Open:
     parser: BlockParser
     block: Block
     prefix: Prefix
+    raw: bytes
+    "The prefix as it stands in the line: what does not begin with it is another stream's."
+
+    last: int
+    "Number of the last line of its stream."
+
     taken: int = 0
-    passed: int = 0
+
+    def silent(self, number: int) -> bool:
+        """Whether its stream has been silent for longer than the block may wait."""
+        return number - self.last > self.parser.max_gap
 
 
 @dataclass(slots=True)
@@ -113,6 +122,8 @@ class Collector:
         self._waiting = 0
         self._batches: dict[str, _Batch] = {}
         self._open: dict[str, list[_Open]] = {}
+        self._raws: tuple[bytes, ...] = ()
+        self._walked = 0
         self._rows: dict[str, list[dict[str, object]]] = {}
         self._parts: dict[str, list[pl.DataFrame]] = {}
         self._by_name = {parser.name: parser for parser in parsers()}
@@ -120,35 +131,47 @@ class Collector:
 
     def walk(self, number: int, offset: int, line: bytes) -> None:
         """Give a line to the open blocks of its stream."""
+        self._walked += 1
+        if self._walked % CHECK_EVERY == 0:
+            self._close_silent(number)
+        if self._raws and not line.startswith(self._raws):
+            return
         cleaned = prefixes.clean(line)
         if b"\r" in cleaned:
             cleaned = cleaned.rpartition(b"\r")[2]
         prefix, rest = prefixes.split(cleaned)
         mine = self._open.get(prefix.key)
-        if mine:
-            text = rest.decode("utf-8", "replace")[:MAX_TEXT]
-            for entry in tuple(mine):
-                entry.taken += 1
-                if (
-                    entry.block.feed(BlockLine(number, offset, text))
-                    or entry.taken >= MAX_BLOCK_LINES
-                ):
-                    self._close(prefix.key, entry)
-        self._age()
+        if not mine:
+            return
+        text = rest.decode("utf-8", "replace")[:MAX_TEXT]
+        for entry in tuple(mine):
+            if entry.silent(number):
+                self._close(prefix.key, entry)
+                continue
+            entry.taken += 1
+            entry.last = number
+            if entry.block.feed(BlockLine(number, offset, text)) or entry.taken >= MAX_BLOCK_LINES:
+                self._close(prefix.key, entry)
 
-    def _age(self) -> None:
+    def _close_silent(self, number: int) -> None:
+        """Close blocks that wait in vain: a later line of their stream would come too late."""
         for key in tuple(self._open):
             for entry in tuple(self._open.get(key, ())):
-                entry.passed += 1
-                if entry.passed >= MAX_BLOCK_SPAN:
+                if entry.silent(number):
                     self._close(key, entry)
+
+    def _note_open(self) -> None:
+        """Remember what a line must begin with to be of interest; nothing if any line may be."""
+        self.hungry = bool(self._open)
+        raws = {entry.raw for entries in self._open.values() for entry in entries}
+        self._raws = () if b"" in raws else tuple(raws)
 
     def _close(self, key: str, entry: _Open) -> None:
         mine = self._open[key]
         mine.remove(entry)
         if not mine:
             del self._open[key]
-        self.hungry = bool(self._open)
+        self._note_open()
         self._collect(entry)
 
     def _collect(self, entry: _Open) -> None:
@@ -182,7 +205,8 @@ class Collector:
                 if isinstance(parser, LineParser):
                     self._add(name, number, offset, prefix, text)
                 elif block := parser.opens(BlockLine(number, offset, text)):
-                    self._begin(parser, block, prefix)
+                    raw = segment[: len(segment) - len(rest)] if segment == line else b""
+                    self._begin(_Open(parser, block, prefix, raw, number))
         if self._waiting >= FLUSH_LINES:
             self.flush()
 
@@ -194,13 +218,13 @@ class Collector:
         batch.texts.append(text)
         self._waiting += 1
 
-    def _begin(self, parser: BlockParser, block: Block, prefix: Prefix) -> None:
-        self._open.setdefault(prefix.key, []).append(_Open(parser, block, prefix))
-        self.hungry = True
+    def _begin(self, entry: _Open) -> None:
+        self._open.setdefault(entry.prefix.key, []).append(entry)
+        self._note_open()
 
     def take(self, parser: BlockParser, block: Block) -> None:
         """Keep what a block says that was read outside the scan."""
-        self._collect(_Open(parser, block, prefixes.Prefix()))
+        self._collect(_Open(parser, block, prefixes.Prefix(), b"", 0))
 
     def close(self) -> None:
         """The file ends: so do the blocks."""

@@ -119,6 +119,10 @@ class BlockParser:
     sample: str
     "A faithful record; it is parsed when the registry loads."
 
+    max_gap: int = 20_000
+    """Lines of other streams that may pass between two lines of the record. Ranks that share a pipe
+    interleave, but a record that its rank never finishes must not keep the whole file open."""
+
     whole_file: bool = False
     "Reads saved configuration files, not logs."
 

@@ -89,6 +89,7 @@ PARSERS = (
         name="elastic-failures",
         needles=("Failures:",),
         tables=("exits",),
+        max_gap=3_000,
         opens=lambda line: (
             _FailureTable("table_row", line) if line.text.rstrip() == "Failures:" else None
         ),
@@ -100,6 +101,7 @@ PARSERS = (
         name="elastic-root-cause",
         needles=("Root Cause (first observed failure):",),
         tables=("exits",),
+        max_gap=3_000,
         opens=lambda line: (
             _FailureTable("table_root", line) if line.text.startswith("Root Cause (first") else None
         ),

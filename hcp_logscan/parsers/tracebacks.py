@@ -141,6 +141,7 @@ PARSERS = (
         name="python-traceback",
         needles=(_BEGIN,),
         tables=("tracebacks",),
+        max_gap=3_000,
         opens=lambda line: _Traceback(line) if line.text.startswith(_BEGIN) else None,
         sample="Traceback (most recent call last):\n"
         '  File "/opt/app/arguments.py", line 582, in validate_args\n'
