@@ -207,6 +207,7 @@ def _report_data(
         health=analysis.health,
         iterations=series,
         ranks=analysis.ranks,
+        topology=next(a.topology for a in analysis.attempts if a.attempt == analysis.judged),
         jobs=_jobs(analysis),
     )
 

@@ -613,10 +613,15 @@ def lines_of(job: Job) -> list[Line]:
         made, when = _attempt(job, attempt, count, when, finishes=last)
         out += made
         when += dt.timedelta(seconds=45)
+    return cut(job, out)
+
+
+def cut(job: Job, lines: list[Line]) -> list[Line]:
+    """Without what rank 0's stdout holds behind `cut_after`."""
     if job.cut_after is None:
-        return out
-    cut = next(i for i, x in enumerate(out) if x.rank == 0 and job.cut_after in x.text)
-    return [x for i, x in enumerate(out) if i <= cut or x.rank != 0 or x.stream == "stderr"]
+        return lines
+    end = next(i for i, x in enumerate(lines) if x.rank == 0 and job.cut_after in x.text)
+    return [x for i, x in enumerate(lines) if i <= end or x.rank != 0 or x.stream == "stderr"]
 
 
 @dataclass(slots=True)

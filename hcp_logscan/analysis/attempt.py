@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from hcp_logscan.analysis import config, evidence
+from hcp_logscan.analysis import config, evidence, runtime, topology
 from hcp_logscan.analysis.facts import schema
-from hcp_logscan.analysis.verdict import verdict
+from hcp_logscan.analysis.verdict import measured_against_configured, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hcp_logscan.analysis.failures import Failures
     from hcp_logscan.analysis.ranks import Coverage
     from hcp_logscan.model.finding import Verdict
-    from hcp_logscan.model.report import AttemptOutcome
+    from hcp_logscan.model.report import AttemptOutcome, RankGroups
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class AttemptAnalysis:
     outcome: AttemptOutcome
     started: str | None
     ended: str | None
+    topology: tuple[RankGroups, ...]
 
 
 def analyse_attempt(
@@ -55,7 +56,6 @@ def analyse_attempt(
     facts.update(
         attempt=number,
         framework=_framework(known, mine),
-        te_version_code=config.version_code(known.facts["te_version"]),
         config_complete=known.complete,
         config_conflicts=list(known.conflicts),
         decentralized_pg=_decentralized(known, mine),
@@ -63,12 +63,20 @@ def analyse_attempt(
         ranks_seen=list(coverage.seen),
         ranks_missing=None if coverage.missing is None else list(coverage.missing),
     )
+    facts["te_version"] = facts["te_version"] or _engine_version(mine["attention_lines"])
+    facts["te_version_code"] = config.version_code(facts["te_version"])
     facts.update(_progress(mine, rows, known, coverage))
     facts.update(_broken(mine, failed))
     view = evidence.AttemptView(number, facts, known, mine, names)
     pieces = evidence.collect(view)
-    decided = verdict(facts, pieces, len(coverage.seen))
+    facts.update(runtime.facts(view, pieces))
+    pp_before_dp = config.states_true(known, "use_tp_pp_dp_mapping")
+    groups = topology.topology(mine, topology.layout_of(facts, pp_before_dp=pp_before_dp))
+    decided = verdict(facts, pieces, len(coverage.seen), topology.wrong(groups))
     facts["verdict_status"] = decided.status
+    facts.update(runtime.disagreement(decided.status, pieces))
+    if measured_against_configured(pieces):
+        facts["config_conflicts"] = [*facts["config_conflicts"], "configured against measured"]
     times = pl.concat(
         [mine[table].select("time") for table in ("iterations", "marks", "exits")]
     ).drop_nulls()["time"]
@@ -80,7 +88,14 @@ def analyse_attempt(
         _outcome(facts, mine, failed),
         _iso(times.min()),
         _iso(times.max()),
+        groups,
     )
+
+
+def _engine_version(lines: pl.DataFrame) -> str | None:
+    """Transformer Engine's version as its own debug lines say it."""
+    versions = lines["te_version"].drop_nulls()
+    return str(versions[0]) if versions.len() else None
 
 
 def _iso(time: object) -> str | None:
@@ -119,7 +134,7 @@ def _progress(
     marks = set(mine["marks"]["kind"].to_list())
     finished = rows.height
     start_up = any(mine[table].height for table in ("paths", "versions", "marks")) or any(
-        block.source != "saved_yaml" for block in known.blocks
+        block.source in config.START_UP for block in known.blocks
     )
     announced = bool("training" in marks or finished) or (False if start_up else None)
     rank0 = "training" in marks or start_up

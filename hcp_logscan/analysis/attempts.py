@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from hcp_logscan.analysis.config import START_UP
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -79,7 +81,7 @@ def _segments(tables: Mapping[str, pl.DataFrame], file: int) -> list[_Segment]:
     """Cut one file at repeated start-up markers and behind failures that workers survive."""
     cuts: list[int] = []
     failed = _failed_lines(tables, file)
-    starts = tables["blocks"].filter((pl.col("file") == file) & (pl.col("source") != "saved_yaml"))
+    starts = tables["blocks"].filter((pl.col("file") == file) & (pl.col("source").is_in(START_UP)))
     seen: set[tuple[str, str]] = set()
     previous = 0
     for stream, source, line in starts.select("stream", "source", "line").iter_rows():
@@ -192,7 +194,7 @@ def boundaries(
             )
     else:
         with_start = set(
-            tables["blocks"].filter(pl.col("source") != "saved_yaml")["file"].to_list()
+            tables["blocks"].filter(pl.col("source").is_in(START_UP))["file"].to_list()
         )
         leading = [file for file in free if file in with_start or len(segments[file]) > 1]
         stamps = {file: _stamps(tables, file) for file in leading}

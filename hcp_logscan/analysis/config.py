@@ -20,8 +20,14 @@ from hcp_logscan.analysis.facts import CONFIG_FACTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-SOURCES: Final = ("args_dump", "bridge_yaml", "bridge_summary", "world_size_line", "saved_yaml")
+START_UP: Final = ("args_dump", "bridge_yaml", "bridge_summary", "world_size_line")
+"""Sources that a trainer prints when it starts: seen again, they begin an attempt."""
+
+SOURCES: Final = (*START_UP, "saved_yaml", "command_line", "progress")
 """Sources of configuration, the one in effect first."""
+
+_WHOLE: Final = frozenset({"args_dump", "bridge_yaml", "bridge_summary", "saved_yaml"})
+"""Sources that state everything if they are read to their end."""
 
 _BRIDGE: Final = frozenset({"bridge_yaml", "bridge_summary", "saved_yaml"})
 _NONE: Final = frozenset({"None", "null", "~", ""})
@@ -206,7 +212,7 @@ def _speaks_of(blocks: Sequence[Block], fact: str) -> tuple[bool, Place | None]:
 
 
 def _complete(blocks: Sequence[Block]) -> bool | None:
-    whole = [block for block in blocks if block.source != "world_size_line"]
+    whole = [block for block in blocks if block.source in _WHOLE]
     if not whole:
         return None
     return any(block.complete for block in whole)
@@ -305,7 +311,7 @@ def effective(blocks: Sequence[Block], versions: Mapping[str, str], *, trained: 
     not state; before anything trained it may be a checkpoint's own and is then no conflict.
     """
     saved = tuple(block for block in blocks if block.source == "saved_yaml")
-    live = tuple(block for block in blocks if block.source != "saved_yaml")
+    live = tuple(block for block in blocks if block.source in START_UP)
     speaking = live if live and not trained else blocks
     facts: dict[str, Any] = dict.fromkeys(CONFIG_FACTS)
     places: dict[str, Place] = {}
@@ -344,6 +350,15 @@ def _saved_requests(saved: Sequence[Block]) -> bool | None:
     if not saved:
         return None
     return requests_hcp(_first(saved, "cp_comm_type")[0]) and bool(_first(saved, "hcp_sizes")[0])
+
+
+def states_true(known: Config, key: str) -> bool:
+    """Whether a block states a Boolean key as true, in whatever section."""
+    return any(
+        name.rpartition(".")[2] == key and _bool(value)
+        for block in known.blocks
+        for (_, name), (value, _) in block.values.items()
+    )
 
 
 def version_code(version: str | None) -> int | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from hcp_logscan.analysis import runtime
 from hcp_logscan.analysis.config import Config, Place, requests_hcp
 from hcp_logscan.model.finding import Evidence, Location
 
@@ -39,10 +40,6 @@ class AttemptView:
         return Location(self.names[place.file], place.line, place.text, rank)
 
 
-def _cp_wanted(view: AttemptView) -> bool:
-    return (view.facts["cp_size"] or 0) > 1 and requests_hcp(view.facts["cp_comm_type"])
-
-
 def _place(view: AttemptView, *facts: str) -> Place | None:
     return next((place for fact in facts if (place := view.config.places.get(fact))), None)
 
@@ -56,7 +53,7 @@ def config_channel(view: AttemptView) -> list[Evidence]:
     location = view.at(place)
     sizes_place = _place(view, "hcp_sizes")
     finished = facts["iterations_finished"] > 0
-    if _cp_wanted(view) and facts["hcp_sizes_set"] is False and finished:
+    if runtime.wanted(view) and facts["hcp_sizes_set"] is False and finished:
         return [
             Evidence(
                 "config",
@@ -98,7 +95,7 @@ def path_channel(view: AttemptView) -> list[Evidence]:
     seen = view.tables["paths"]
     grid = seen.filter(pl.col("kind") == "hyper_comm_grid")
     decided = (
-        _cp_wanted(view)
+        runtime.wanted(view)
         and facts["decentralized_pg"] is True
         and facts["iterations_finished"] > 0
         and facts["hcp_min_size"] != 1
@@ -148,6 +145,11 @@ CHANNELS: Final[tuple[Callable[[AttemptView], list[Evidence]], ...]] = (
     config_channel,
     path_channel,
     assertion_channel,
+    runtime.c10d_channel,
+    runtime.te_channel,
+    runtime.recorder_channel,
+    runtime.nccl_channel,
+    runtime.print_channel,
 )
 
 

@@ -109,7 +109,31 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         "a configuration saved beside the logs asks for a2a+p2p with sizes",
         "keep the saved run configuration (run_config.yaml) beside the logs",
     ),
-    "verdict_status": Fact(_STR, "status of the verdict of this attempt"),
+    "verdict_status": Fact(_STR, "status of the verdict of this attempt; never null"),
+    "hierarchical_groups_seen": Fact(
+        _BOOL,
+        "creation or opening of hierarchical groups was logged; FALSE only where other groups were"
+        " logged with descriptions (or by hand), steps finished, and nothing was deduplicated",
+        "set TORCH_CPP_LOG_LEVEL=INFO on every rank (torch >= 2.4, Megatron-Core >= 0.11)",
+    ),
+    "te_off_seen": Fact(
+        _BOOL,
+        "Transformer Engine said that a training layer which asks for a2a+p2p ran without context"
+        " parallelism; FALSE where its training entries say otherwise",
+        "set NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2 on every rank",
+    ),
+    "te_off_ranks": Fact(_INTS, "ranks that said so"),
+    "ranks_disagree": Fact(
+        _BOOL,
+        "ranks, levels or layers disagree about hierarchical CP; null without runtime evidence",
+        "set NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2 TORCH_CPP_LOG_LEVEL=INFO on every rank",
+    ),
+    "disagreeing_ranks": Fact(_INTS, "ranks whose evidence says inactive while others are active"),
+    "packed_sequences": Fact(
+        _BOOL,
+        "attention ran on packed sequences (qkv_layout thd)",
+        "set NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2",
+    ),
     "training_announced": Fact(
         _BOOL, "the trainer said that training starts; FALSE if rank 0's log lacks it", _LAST
     ),
@@ -214,6 +238,8 @@ RUN_FACTS: Final[Mapping[str, Fact]] = {
     "drift_parsers": Fact(_STRS, "parsers that met such lines"),
     "truncated_inputs": Fact(_INT, "files or blocks that are cut off"),
     "unreadable_files": Fact(_INT, "files that could not be read"),
+    "interleaved_lines": Fact(_INT, "lines in which another rank's line begins; never null"),
+    "ray_repeats": Fact(_INT, "lines that Ray printed once for many; never null"),
     "files": Fact(_INT, "log files read"),
     "recognised_lines": Fact(_INT, "lines that a parser understood"),
     "ranks_missing": ATTEMPT_FACTS["ranks_missing"],

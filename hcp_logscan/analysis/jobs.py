@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from hcp_logscan.analysis.config import START_UP
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -40,7 +42,7 @@ def newest_times(tables: Tables) -> Mapping[int, str]:
 
 
 def _with_start_up(tables: Tables) -> set[int]:
-    return set(tables["blocks"].filter(pl.col("source") != "saved_yaml")["file"].to_list())
+    return set(tables["blocks"].filter(pl.col("source").is_in(START_UP))["file"].to_list())
 
 
 def _torchrun_names(files: Sequence[LogFile], starts: set[int]) -> dict[int, str]:

@@ -135,7 +135,7 @@ def resolve(
     world_size: int | None,
 ) -> RankMap:
     """Work out the ranks of one job. `world_size` is None where nothing says it."""
-    hints: dict[int, PathHints] = {i: files[i].hints for i in members if not files[i].config}
+    hints: dict[int, PathHints] = {i: files[i].hints for i in members if files[i].kind != "config"}
     streams = _streams(tables)
     locals_seen = {h.local_rank for h in hints.values()} | set(streams["local_rank"].to_list())
     nodes = {h.node for h in hints.values() if h.local_rank is not None and h.node}
@@ -157,10 +157,11 @@ def resolve(
             rank = geometry.rank(hint.node, hint.local_rank, hint.task)
         if rank is not None:
             by_file[index] = rank
-    _from_memory_lines(tables["rank_lines"], hints, by_file)
+    named_lines = _named_lines(tables)
+    _from_named_lines(named_lines, hints, by_file)
 
     by_stream: dict[tuple[int, str], int] = {}
-    named = tables["rank_lines"].group_by("file", "stream").agg(pl.col("rank").unique())
+    named = named_lines.group_by("file", "stream").agg(pl.col("rank").unique())
     only = {(f, s): r[0] for f, s, r in named.iter_rows() if len(r) == 1 and s}
     for file, stream, label, local, replica in streams.iter_rows():
         if file in by_file or not stream:
@@ -174,12 +175,19 @@ def resolve(
     return RankMap(by_stream, by_file, bool(by_file), bool(by_stream))
 
 
-def _from_memory_lines(
-    rank_lines: pl.DataFrame, hints: Mapping[int, PathHints], by_file: dict[int, int]
+def _named_lines(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Lines that name their global rank in their text: memory lines, c10d creation lines."""
+    created = tables["group_lines"].select("file", "stream", pl.col("global_rank").alias("rank"))
+    memory = tables["rank_lines"].select("file", "stream", "rank")
+    return pl.concat([memory, created]).drop_nulls("rank").unique(maintain_order=True)
+
+
+def _from_named_lines(
+    named: pl.DataFrame, hints: Mapping[int, PathHints], by_file: dict[int, int]
 ) -> None:
-    """The only rank that memory lines name in a file of one process is the rank of that file."""
+    """The only rank that the lines of a file of one process name is the rank of that file."""
     one = (
-        rank_lines.filter(pl.col("stream") == "")
+        named.filter(pl.col("stream") == "")
         .group_by("file")
         .agg(pl.col("rank").unique().alias("ranks"))
         .filter(pl.col("ranks").list.len() == 1)

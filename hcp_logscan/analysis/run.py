@@ -156,7 +156,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
             "attempts": _attempt_frame(analysed),
             "iterations": _located(series, names),
             "failures": _located(failures.frame([failed[n] for n in numbers]), names),
-            "run": _run_frame(judged, health, coverage, world_size),
+            "run": _run_frame(judged, events, health, coverage, world_size),
         },
         events=_public(events, health, names),
         health=health,
@@ -186,7 +186,7 @@ def _not_understood(tables: Tables) -> str:
 
 def _saved_only(bounds: pl.DataFrame, tables: Tables, job: Job) -> set[int]:
     """Attempts that hold saved configurations and nothing else: no attempt at all."""
-    logs = {i for i in job.files if not tables.found.files[i].config}
+    logs = {i for i in job.files if tables.found.files[i].kind == "log"}
     with_logs = set(bounds.filter(pl.col("file").is_in(list(logs)))["attempt"].to_list())
     return set(bounds["attempt"].to_list()) - with_logs if with_logs else set()
 
@@ -289,7 +289,11 @@ def _attempt_frame(analysed: Sequence[AttemptAnalysis]) -> pl.DataFrame:
 
 
 def _run_frame(
-    judged: int, health: Health, coverage: ranks.Coverage, world_size: int | None
+    judged: int,
+    events: Mapping[str, pl.DataFrame],
+    health: Health,
+    coverage: ranks.Coverage,
+    world_size: int | None,
 ) -> pl.DataFrame:
     row = {
         "attempt": judged,
@@ -297,6 +301,8 @@ def _run_frame(
         "drift_parsers": [drift.parser for drift in health.drift],
         "truncated_inputs": len(health.truncated),
         "unreadable_files": len(health.unreadable),
+        "interleaved_lines": int(events["interleaved"]["count"].sum()),
+        "ray_repeats": int(events["ray_repeats"]["count"].sum()),
         "files": health.files,
         "recognised_lines": health.recognised_lines,
         "ranks_missing": None if coverage.missing is None else list(coverage.missing),

@@ -94,6 +94,14 @@ def combine(evidence: Sequence[Evidence], ranks_seen: int) -> Combined:
     return Combined("active" if active == "A" else "inactive", "medium", contradiction)
 
 
+def measured_against_configured(evidence: Sequence[Evidence]) -> bool:
+    """Whether runtime evidence and configuration or path say opposite things, both strongly."""
+    strong = [piece for piece in evidence if piece.grade != "C" and piece.says != "neutral"]
+    measured = {piece.says for piece in strong if piece.channel in _RUNTIME}
+    configured = {piece.says for piece in strong if piece.channel not in _RUNTIME}
+    return any(one != other for one in measured for other in configured)
+
+
 def invalid(facts: Mapping[str, Any]) -> list[str]:
     """What is wrong with a configuration that asks for a2a+p2p, as far as it is seen."""
     wrong = []
@@ -287,9 +295,23 @@ def _capped(evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
     return (*evidence[:half], *evidence[-half:])
 
 
-def verdict(facts: Mapping[str, Any], evidence: tuple[Evidence, ...], ranks_seen: int) -> Verdict:
-    """The verdict of one attempt. Total: it always has an answer, `inconclusive` included."""
+def verdict(
+    facts: Mapping[str, Any],
+    evidence: tuple[Evidence, ...],
+    ranks_seen: int,
+    wrong_groups: Sequence[str] = (),
+) -> Verdict:
+    """The verdict of one attempt. Total: it always has an answer, `inconclusive` included.
+
+    `wrong_groups` names hierarchical groups with other members than the sizes and the rank order
+    ask for: such groups are no proof of what was configured, and the confidence is lower.
+    """
     status, confidence, reasons = _status(facts, combine(evidence, ranks_seen))
+    if wrong_groups and status == "active":
+        confidence = "low"
+    if wrong_groups:
+        more = f" (and {len(wrong_groups) - 1} more)" if len(wrong_groups) > 1 else ""
+        reasons = [*reasons, f"Wrong membership: {wrong_groups[0]}{more}."]
     deciding = [piece for piece in evidence if piece.says == status]
     reasons = [*reasons, *dict.fromkeys(piece.explanation for piece in deciding)]
     if status == "inactive" and facts["iterations_finished"]:

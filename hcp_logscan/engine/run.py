@@ -50,8 +50,8 @@ def units(files: Sequence[LogFile], unit_bytes: int = UNIT_BYTES) -> Iterator[Un
     """Cut files into units; what cannot be read from the middle is one unit."""
     for index, file in enumerate(files):
         again = reader.seekable(file.path)
-        if file.config or not again or file.size <= unit_bytes:
-            yield Unit(index, file.path, config=file.config, keep_text=not again)
+        if file.kind != "log" or not again or file.size <= unit_bytes:
+            yield Unit(index, file.path, kind=file.kind, keep_text=not again)
             continue
         starts = list(range(0, file.size, unit_bytes))
         for start, end in zip(starts, [*starts[1:], None], strict=True):

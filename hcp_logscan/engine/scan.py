@@ -6,13 +6,15 @@ any split of a file gives the same tables.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from hcp_logscan.model import events
 from hcp_logscan.parsers.base import BlockLine, BlockParser, LineParser, conform
+from hcp_logscan.parsers.flight_recorder import MAX_DUMP_BYTES, DumpError, parse_dump
 from hcp_logscan.parsers.registry import needles, owners, parsers
 from hcp_logscan.sources import prefixes, reader
 from hcp_logscan.sources.scanner import ScanStats, scan
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hcp_logscan.parsers.base import Block
+    from hcp_logscan.sources.discover import FileKind
     from hcp_logscan.sources.prefixes import Prefix
 
 FLUSH_LINES: Final = 20_000
@@ -37,6 +40,10 @@ MAX_TEXT: Final = 16_384
 """Characters of a line that parsers see. The longest record known (verl) stays below it."""
 
 
+_TORN: Final = re.compile(rb"(?<=[^\s:])(?=\[rank\d{1,7}\]:|\[Rank \d{1,7}\] \(after )")
+"""Where ranks that share a pipe write into each other's lines."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unit:
     """One piece of work."""
@@ -49,7 +56,7 @@ class Unit:
     end: int | None = None
     "None reads to the end of the file."
 
-    config: bool = False
+    kind: FileKind = "log"
     keep_text: bool = False
     "The bytes cannot be read again: every row keeps its line."
 
@@ -190,8 +197,7 @@ class Collector:
 
     def survivor(self, number: int, offset: int, line: bytes, ids: set[int]) -> None:
         """Sort a line with needles in it to the parsers that asked for them."""
-        cleaned = prefixes.clean(line)
-        segments = cleaned.split(b"\r") if b"\r" in cleaned else [cleaned]
+        segments = self._segments(number, offset, prefixes.clean(line))
         wanted = {parser.name for hit in ids for parser in self._owners[hit]}
         for segment in segments:
             if not segment:
@@ -210,6 +216,19 @@ class Collector:
         if self._waiting >= FLUSH_LINES:
             self.flush()
 
+    def _segments(self, number: int, offset: int, line: bytes) -> list[bytes]:
+        """A line cut at carriage returns, and where another rank's line begins in it."""
+        if b"\r" not in line and line.count(b"[rank") + line.count(b"[Rank") < 1:
+            return [line]
+        segments = [part for piece in line.split(b"\r") for part in _TORN.split(piece) if part]
+        if len(segments) > line.count(b"\r") + 1:
+            place = {"file": self.unit.file, "line": number, "offset": offset, "stream": ""}
+            text = line.decode("utf-8", "replace")[:MAX_TEXT]
+            own = {"text": text, "kind": "rank", "count": 1, "last": number}
+            self._rows.setdefault("interleaved", []).append({**place, **own})
+            self._waiting += 1
+        return segments
+
     def _add(self, name: str, number: int, offset: int, prefix: Prefix, text: str) -> None:
         batch = self._batches.setdefault(name, _Batch())
         batch.lines.append(number)
@@ -225,6 +244,14 @@ class Collector:
     def take(self, parser: BlockParser, block: Block) -> None:
         """Keep what a block says that was read outside the scan."""
         self._collect(_Open(parser, block, prefixes.Prefix(), b"", 0))
+
+    def keep_dump(self, rows: list[tuple[str, dict[str, Any]]]) -> None:
+        """Keep the rows of a dump, which has no lines: they stand on line 1."""
+        for table, own in rows:
+            name = own["description"] or f"group {own['guid']}"
+            said = f"{own['operation']} x {own['entries']}" if "operation" in own else "opened"
+            place = {"file": self.unit.file, "line": 1, "offset": 0, "stream": ""}
+            self._rows.setdefault(table, []).append({**place, "text": f"{name}: {said}", **own})
 
     def close(self) -> None:
         """The file ends: so do the blocks."""
@@ -280,12 +307,16 @@ def scan_unit(unit: Unit) -> UnitResult:
     try:
         stream = reader.open_bytes(unit.path, max(unit.start - 1, 0))
         try:
-            if unit.config:
+            if unit.kind == "config":
                 _scan_config(stream, collector, stats)
+            elif unit.kind == "dump":
+                _scan_dump(stream, collector, stats)
             else:
                 stats = scan(stream, needles(), collector, unit.start, unit.end)
         finally:
             stream.close()
+    except DumpError as failure:
+        error = str(failure)
     except reader.READ_ERRORS as failure:
         error = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
     collector.close()
@@ -295,15 +326,28 @@ def scan_unit(unit: Unit) -> UnitResult:
     )
 
 
+def _read_whole(stream: reader.ByteStream, limit: int) -> bytes:
+    """Up to `limit` bytes of a file that is read as a whole."""
+    parts: list[bytes] = []
+    total, chunk = 0, bytearray(1 << 20)
+    while total < limit and (count := stream.readinto(memoryview(chunk))):
+        parts.append(bytes(chunk[:count]))
+        total += count
+    return b"".join(parts)[:limit]
+
+
+def _scan_dump(stream: reader.ByteStream, collector: Collector, stats: ScanStats) -> None:
+    """A flight-recorder dump: tables of groups and operations. Raises DumpError."""
+    data = _read_whole(stream, MAX_DUMP_BYTES + 1)
+    stats.bytes = len(data)
+    collector.keep_dump(parse_dump(data, collector.unit.path))
+
+
 def _scan_config(stream: reader.ByteStream, collector: Collector, stats: ScanStats) -> None:
     """A saved configuration: the whole file is one block."""
-    buffer = bytearray(MAX_CONFIG_BYTES)
-    filled = 0
-    with memoryview(buffer) as view:
-        while filled < len(buffer) and (count := stream.readinto(view[filled:])):
-            filled += count
-    stats.bytes = filled
-    lines = bytes(buffer[:filled]).decode("utf-8", "replace").splitlines()
+    data = _read_whole(stream, MAX_CONFIG_BYTES)
+    stats.bytes = len(data)
+    lines = data.decode("utf-8", "replace").splitlines()
     stats.lines = len(lines)
     if not lines:
         return

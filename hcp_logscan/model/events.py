@@ -129,6 +129,88 @@ EVENTS: Final[Mapping[str, EventTable]] = {
     "timeouts": EventTable(
         "a collective that timed out", {"operation": _STR, "milliseconds": _INT}
     ),
+    "group_lines": EventTable(
+        "a process group of c10d, created or with an opened communicator",
+        {
+            "kind": _STR,  # created | opened | failed | eager
+            "guid": _STR,  # group name: a counter or a hash; empty in some builds
+            "description": _STR,  # whole text between the parentheses; null where there is none
+            "size": _INT,
+            "global_rank": _INT,  # of creation lines
+            "thread": _STR,  # glog's thread id: joins lines of one process in a merged file
+        },
+        fold=("kind", "guid", "description", "global_rank", "thread"),
+    ),
+    "attention_lines": EventTable(
+        "Transformer Engine's debug lines about one kind of attention layer",
+        {
+            "kind": _STR,  # config | backend | cp_on
+            "context_parallel": _BOOL,
+            "cp_comm_type": _STR,
+            "cp_size": _INT,
+            "is_training": _BOOL,
+            "num_heads": _INT,
+            "num_gqa_groups": _INT,
+            "head_dim": _INT,
+            "qkv_layout": _STR,
+            "te_version": _STR,
+            "backend": _STR,
+            "max_seqlen_q": _INT,
+        },
+        fold=(
+            "kind",
+            "context_parallel",
+            "cp_comm_type",
+            "cp_size",
+            "is_training",
+            "num_heads",
+            "num_gqa_groups",
+            "head_dim",
+            "qkv_layout",
+            "te_version",
+            "backend",
+        ),
+    ),
+    "communicator_lines": EventTable(
+        "an NCCL communicator that was opened",
+        {
+            "host": _STR,
+            "pid": _INT,
+            "comm": _STR,
+            "comm_rank": _INT,
+            "nranks": _INT,
+            "device": _INT,
+            "comm_id": _STR,
+            "parent": _STR,
+            "color": _STR,
+        },
+        fold=("host", "pid", "comm", "comm_rank", "nranks", "comm_id", "parent", "color"),
+    ),
+    "printed_groups": EventTable(
+        "a hand-printed line that says a context parallel group was created",
+        {"kind": _STR},  # hierarchical | flat
+        fold=("kind",),
+    ),
+    "dump_groups": EventTable(
+        "a process group in a flight-recorder dump",
+        {"guid": _STR, "description": _STR, "ranks": pl.List(pl.Int64())},
+    ),
+    "dump_entries": EventTable(
+        "collectives of one kind on one group in a flight-recorder dump",
+        {
+            "guid": _STR,
+            "description": _STR,
+            "operation": _STR,  # all_to_all | send | recv | coalesced | all_reduce | ...
+            "entries": _INT,
+            "cp_frames": _BOOL,  # a frame names a context parallel function of TE
+        },
+    ),
+    "ray_repeats": EventTable(
+        "a line that Ray printed once for many", {"times": _INT}, fold=("times",)
+    ),
+    "interleaved": EventTable(
+        "a line in which another rank's line begins", {"kind": _STR}, fold=("kind",)
+    ),
     "validations": EventTable(
         "a validation or test loss", {"iteration": _INT, "lm_loss": _FLOAT}, keep_text=False
     ),

@@ -128,6 +128,24 @@ class RankRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RankGroups:
+    """The hierarchical groups one rank should be in, and those it was seen in (global ranks)."""
+
+    rank: int
+    cp_group: tuple[int, ...]
+    l0: tuple[int, ...]
+    "Inner, all-to-all group."
+
+    l1: tuple[int, ...]
+    "Outer, point-to-point group."
+
+    seen_l0: tuple[int, ...] | None = None
+    "Members as a runtime channel shows them; None where none does."
+
+    seen_l1: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Unreadable:
     """A file that could not be read, and why."""
 
@@ -207,5 +225,8 @@ class ReportData:
     `tokens_per_s_per_gpu`, `lm_loss`, `grad_norm` and more; nulls where a line lacks the field."""
 
     ranks: tuple[RankRow, ...] = ()
+    topology: tuple[RankGroups, ...] = ()
+    "Of the judged attempt, one row per rank; empty where sizes or the rank order are unknown."
+
     jobs: tuple[JobRow, ...] = ()
     "Empty unless the directory holds several jobs."

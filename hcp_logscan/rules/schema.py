@@ -42,6 +42,14 @@ EVIDENCE_TABLES: Final = (
     "unreadable",
     "versions",
     "checkpoints",
+    "group_lines",
+    "attention_lines",
+    "communicator_lines",
+    "printed_groups",
+    "dump_groups",
+    "dump_entries",
+    "ray_repeats",
+    "interleaved",
 )
 """Event tables that a rule may name under `evidence`."""
 

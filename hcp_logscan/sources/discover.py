@@ -12,7 +12,7 @@ import stat
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from hcp_logscan.model.errors import NothingUnderstoodError, SourceError
 from hcp_logscan.model.report import Skipped, Unreadable
@@ -21,6 +21,9 @@ from hcp_logscan.sources import kinds, layouts, reader
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterator, Sequence
+
+FileKind = Literal["log", "config", "dump"]
+"""A log, a saved configuration (YAML), or a flight-recorder dump: each is read in its own way."""
 
 _PATH_PARTS_FOR_HINTS: Final = 3
 _GENERIC_NAMES: Final = frozenset({"run", "logs", "output", "outputs", "log", ".", ""})
@@ -40,8 +43,7 @@ class LogFile:
     "Bytes on disk; 0 where that is not known."
 
     hints: layouts.PathHints
-    config: bool = False
-    "A saved configuration (YAML), read by its own parser."
+    kind: FileKind = "log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +145,19 @@ def _head(path: str) -> bytes:
     return bytes(view[:filled])
 
 
-def _classify(path: Path, name: str, size: int) -> str | None:
-    """Why a file is no log; None if it may be one. Raises what reading its head raises."""
-    if kind := kinds.by_name(name):
-        return kind
-    if not size:
-        return None
-    return kinds.by_content(_head(str(path)))
+def _classify(path: Path, name: str, size: int) -> tuple[str | None, bool]:
+    """Why a file is no log (None if it may be one), and whether it is a flight-recorder dump.
+
+    Raises what reading its head raises.
+    """
+    kind = kinds.by_name(name)
+    dump = kinds.is_dump(name)
+    if not size or (kind and not dump):
+        return kind, False
+    head = _head(str(path))
+    if dump and kinds.dump_content(head):
+        return kind, True
+    return kind or kinds.by_content(head), False
 
 
 def _single(path: Path, selection: Selection) -> Discovered:
@@ -190,7 +198,7 @@ def discover(run_dir: str | os.PathLike[str], selection: Selection = Selection()
             raise SourceError(f"{given} is neither a file nor a directory.")
         return _single(root, selection)
 
-    names: list[tuple[Path, str, int, bool]] = []
+    names: list[tuple[Path, str, int, FileKind]] = []
     unreadable: list[Unreadable] = []
     skipped: Counter[tuple[str, str]] = Counter()
     for path, status in _walk(root):
@@ -205,18 +213,20 @@ def discover(run_dir: str | os.PathLike[str], selection: Selection = Selection()
         elif not selection.wants(name):
             skipped["excluded by option", folder] += 1
         elif name.lower().endswith(kinds.SAVED_CONFIG_SUFFIXES):
-            names.append((path, name, status.st_size, True))
+            names.append((path, name, status.st_size, "config"))
         else:
             try:
-                kind = _classify(path, name, status.st_size)
+                kind, is_dump = _classify(path, name, status.st_size)
             except reader.READ_ERRORS as error:
                 unreadable.append(Unreadable(name, _why(error)))
                 continue
-            if kind:
+            if is_dump:
+                names.append((path, name, status.st_size, "dump"))
+            elif kind:
                 skipped[kind, folder] += 1
             else:
-                names.append((path, name, status.st_size, False))
-    if not any(not config for *_, config in names) and not unreadable:
+                names.append((path, name, status.st_size, "log"))
+    if not any(kind != "config" for *_, kind in names) and not unreadable:
         raise NothingUnderstoodError(_nothing(given, skipped))
     every = layouts.settle_tasks(
         [layouts.hints(name, selection.rank_regex, _above(root)) for _, name, _, _ in names]
@@ -224,12 +234,17 @@ def discover(run_dir: str | os.PathLike[str], selection: Selection = Selection()
     return Discovered(
         run_name(root),
         tuple(
-            LogFile(str(path), name, size, hint, config)
-            for (path, name, size, config), hint in zip(names, every, strict=True)
+            LogFile(str(path), name, size, _hints_of(name, hint, kind), kind)
+            for (path, name, size, kind), hint in zip(names, every, strict=True)
         ),
         tuple(unreadable),
         tuple(Skipped(kind, n, folder) for (kind, folder), n in sorted(skipped.items())),
     )
+
+
+def _hints_of(name: str, hint: layouts.PathHints, kind: FileKind) -> layouts.PathHints:
+    """A dump's name ends with the global rank, whatever digits its host name has."""
+    return layouts.PathHints(rank=kinds.rank_of_dump(name)) if kind == "dump" else hint
 
 
 def _why(error: Exception) -> str:
