@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -729,11 +730,15 @@ def test_ray_without_deduplication_is_a_complete_log(tmp_path: Path) -> None:
 def torn(texts: list[str]) -> list[str]:
     """Ranks that share a pipe: another rank's record begins inside one of NCCL, the tail follows."""
     out = list(texts)
-    places = [n for n, text in enumerate(out) if "Init COMPLETE" in text]
-    for n in places[1:8:3]:
+    places = [
+        n
+        for n, (text, after) in enumerate(pairwise(out))
+        if " commId " in text and "NCCL INFO" in after and text.split()[0] != after.split()[0]
+    ]
+    assert places
+    for n in places[::2]:
         head, tail = out[n].split(" commId ")
-        following = out[n + 1] if n + 1 < len(out) else ""
-        out[n] = f"{head[:-2]}{following}"
+        out[n] = f"{head[:-2]}{out[n + 1]}"
         out[n + 1] = f"{head[-2:]} commId {tail}"
     return out
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from hcp_logscan.analysis.failures import Failures
     from hcp_logscan.analysis.ranks import Coverage
-    from hcp_logscan.model.finding import Verdict
+    from hcp_logscan.model.finding import Evidence, Verdict
     from hcp_logscan.model.report import AttemptOutcome, RankGroups
 
 
@@ -43,11 +43,13 @@ def analyse_attempt(
     failed: Failures,
     coverage: Coverage,
     names: Sequence[str],
+    guessed: bool = False,
 ) -> AttemptAnalysis:
     """Facts, evidence and verdict of one attempt.
 
     `events` are all event tables of the job with `attempt` and `event_rank`, `series` is the fact
-    table `iterations`, `names` are the file names by index.
+    table `iterations`, `names` are the file names by index. `guessed` says that the iterations may
+    belong to another attempt with another configuration: silence of this one then proves nothing.
     """
     mine = {table: frame.filter(pl.col("attempt") == number) for table, frame in events.items()}
     rows = series.filter(pl.col("attempt") == number)
@@ -69,6 +71,8 @@ def analyse_attempt(
     facts.update(_broken(mine, failed))
     view = evidence.AttemptView(number, facts, known, mine, names)
     pieces = evidence.collect(view)
+    if guessed:
+        pieces = tuple(_weakened(piece) for piece in pieces)
     facts.update(runtime.facts(view, pieces))
     pp_before_dp = config.states_true(known, "use_tp_pp_dp_mapping")
     groups = topology.topology(mine, topology.layout_of(facts, pp_before_dp=pp_before_dp))
@@ -90,6 +94,11 @@ def analyse_attempt(
         _iso(times.max()),
         groups,
     )
+
+
+def _weakened(piece: Evidence) -> Evidence:
+    """Evidence that rests on finished iterations, where these are not surely this attempt's."""
+    return replace(piece, grade="C") if piece.says == "inactive" else piece
 
 
 def _engine_version(lines: pl.DataFrame) -> str | None:
@@ -116,11 +125,14 @@ def _framework(known: config.Config, mine: Mapping[str, pl.DataFrame]) -> str | 
 
 
 def _decentralized(known: config.Config, mine: Mapping[str, pl.DataFrame]) -> bool | None:
-    kinds = set(mine["paths"]["kind"].to_list())
-    if "hyper_comm_grid" in kinds:
-        return True
-    if "mpu" in kinds:
+    grids = mine["paths"].filter(pl.col("kind") == "hyper_comm_grid")["grid_cp"].to_list()
+    cp_size = known.facts["cp_size"]
+    if any(cp is None or cp_size is None or cp == cp_size for cp in grids):
+        return True  # a grid of another CP size is another module's, such as a vision tower's
+    if mine["paths"].filter(pl.col("kind") == "mpu").height:
         return False
+    if grids:
+        return None
     stated = known.facts["use_decentralized_pg"]
     return bool(stated) if stated is not None else None
 
@@ -168,8 +180,7 @@ def _last_rank_logged(
 ) -> bool | None:
     """Whether the rank that prints iteration lines was logged.
 
-    A console that several ranks or the launcher share holds all of them; one file of unknown rank
-    may be anybody's.
+    A console in which the last rank is named holds it; one file of unknown rank may be anybody's.
     """
     if finished:
         return True
@@ -178,8 +189,10 @@ def _last_rank_logged(
     ranks = coverage.ranks
     if (ranks.files_tell or ranks.lines_tell) and world_size is not None:
         return world_size - 1 in coverage.seen
-    shared = mine["exits"].height or mine["rank_lines"]["rank"].n_unique() > 1
-    return True if shared else None
+    named = {*mine["rank_lines"]["rank"].to_list(), *mine["exits"]["rank"].to_list()} - {None}
+    if world_size is not None:
+        return True if world_size - 1 in named else None
+    return True if mine["exits"].height or len(named) > 1 else None
 
 
 def _loss_scaled(rows: pl.DataFrame) -> bool | None:

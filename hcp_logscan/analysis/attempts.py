@@ -10,6 +10,7 @@ iteration numbers fall.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -109,106 +110,143 @@ def _stamps(tables: Mapping[str, pl.DataFrame], file: int) -> list[tuple[int, st
     return sorted(pl.concat(frames).drop_nulls().iter_rows())
 
 
+@dataclass(slots=True)
+class _Launch:
+    """One start of the workers: its segments in several files, and the time stamps they share."""
+
+    times: set[str]
+    segments: list[_Segment]
+
+    @property
+    def start(self) -> str | None:
+        """First time stamp; None where no line carries one."""
+        return min(self.times, default=None)
+
+
+def _timed(
+    mine: Sequence[_Segment], stamps: Sequence[tuple[int, str]]
+) -> Iterator[tuple[_Segment, set[str]]]:
+    """Each segment of one file with the time stamps of its lines."""
+    bounds = [*(segment.start for segment in mine[1:]), None]
+    for segment, end in zip(mine, bounds, strict=True):
+        inside = {
+            time for line, time in stamps if line >= segment.start and (end is None or line < end)
+        }
+        yield segment, inside
+
+
 def _launches(
     segments: Sequence[Sequence[_Segment]], stamps: Mapping[int, Sequence[tuple[int, str]]]
-) -> list[tuple[str | None, list[_Segment]]]:
-    """Segments of several files -> launches (first time stamp, segments), in order.
+) -> list[_Launch]:
+    """Segments of several files -> launches, in order.
 
-    Two segments are one launch if they share a time stamp; a segment without any joins the launch
-    of the same ordinal.
+    The file with most segments leads, and its own order stands, dated or not. A segment of another
+    file joins the launch that shares a time stamp with it; a dated one that shares none is a launch
+    of its own, at its place in time; an undated one joins the launch of the same ordinal.
     """
-    launches: list[tuple[set[str], list[_Segment]]] = []
-    undated: list[_Segment] = []
-    for mine in segments:
-        bounds = [*(segment.start for segment in mine[1:]), None]
-        for segment, end in zip(mine, bounds, strict=True):
-            times = {
-                time
-                for line, time in stamps[segment.file]
-                if line >= segment.start and (end is None or line < end)
-            }
-            if not times:
-                undated.append(segment)
-                continue
-            same = [launch for launch in launches if not launch[0].isdisjoint(times)]
-            merged = (times.union(*(launch[0] for launch in same)), [segment])
-            for launch in same:
-                merged[1].extend(launch[1])
-                launches.remove(launch)
-            launches.append(merged)
-    launches.sort(key=lambda launch: min(launch[0]))
-    result: list[tuple[str | None, list[_Segment]]] = [
-        (min(times), members) for times, members in launches
+    ordered = sorted(segments, key=len, reverse=True)
+    if not ordered:
+        return []
+    leader = ordered[0]
+    launches = [
+        _Launch(times, [segment]) for segment, times in _timed(leader, stamps[leader[0].file])
     ]
-    for segment in undated:
-        while len(result) <= segment.ordinal:
-            result.append((None, []))
-        result[segment.ordinal][1].append(segment)
-    return result
+    for mine in ordered[1:]:
+        for segment, times in _timed(mine, stamps[mine[0].file]):
+            same = next((each for each in launches if not each.times.isdisjoint(times)), None)
+            if same is None and times and all(each.times for each in launches):
+                later = (k for k, each in enumerate(launches) if (each.start or "") > min(times))
+                launches.insert(next(later, len(launches)), _Launch(times, [segment]))
+                continue
+            if same is None:
+                same = launches[min(segment.ordinal, len(launches) - 1)]
+            same.segments.append(segment)
+            same.times |= times
+    return launches
 
 
 def _follow(
-    tables: Mapping[str, pl.DataFrame], file: int, starts: Sequence[str | None]
-) -> Iterator[tuple[int, int]]:
-    """(first line, attempt) of a file without start-up markers."""
-    yield 0, 0
-    attempt = 0
+    tables: Mapping[str, pl.DataFrame], file: int, launches: Sequence[_Launch]
+) -> tuple[list[tuple[int, int]], bool]:
+    """(first line, attempt) of a file without start-up markers, and whether that is guessed.
+
+    Iterations follow the starts of the launches where both are dated. Otherwise the file is cut
+    where its iteration numbers fall, and its last part belongs to the last launch.
+    """
     rows = tables["iterations"].filter(pl.col("file") == file)
-    previous: int | None = None
-    for line, time, iteration in rows.select("line", "time", "iteration").iter_rows():
-        wanted = attempt
-        if time is not None and all(start is not None for start in starts):
+    lines = rows.select("line", "time", "iteration").rows()
+    if len(launches) < 2 or not lines:
+        return [(0, 0)], False
+    starts = [launch.start for launch in launches]
+    if all(time is not None for _, time, _ in lines) and None not in starts[1:]:
+        found, attempt = [(0, 0)], 0
+        for line, time, _ in lines:
             wanted = max(k for k, start in enumerate(starts) if k == 0 or str(start) <= time)
-        elif previous is not None and iteration is not None and iteration <= previous:
-            wanted = min(attempt + 1, len(starts) - 1)
-        previous = iteration
-        if wanted != attempt:
-            attempt = wanted
-            yield line, attempt
+            if wanted != attempt:
+                attempt = wanted
+                found.append((line, attempt))
+        return found, False
+    cuts = [0]
+    for (_, _, before), (line, _, now) in pairwise(lines):
+        if before is not None and now is not None and now <= before:
+            cuts.append(line)
+    first = max(len(launches) - len(cuts), 0)
+    guessed = len(cuts) != len(launches)
+    return [(line, min(first + k, len(launches) - 1)) for k, line in enumerate(cuts)], guessed
+
+
+@dataclass(frozen=True, slots=True)
+class Boundaries:
+    """Where attempts begin."""
+
+    frame: pl.DataFrame
+    "Rows (`file`, `line`, `attempt`), Int64, sorted: a line belongs to the last one before it."
+
+    guessed: bool = False
+    "Iterations of one file could not be attributed to one of several launches for certain."
 
 
 def boundaries(
     tables: Mapping[str, pl.DataFrame], files: Sequence[LogFile], members: Sequence[int]
-) -> pl.DataFrame:
-    """Where attempts begin: rows (`file`, `line`, `attempt`), all Int64, sorted.
-
-    A line belongs to the last row of its file at or before it.
-    """
+) -> Boundaries:
+    """Where the attempts of one job begin in its files."""
     rows: list[tuple[int, int, int]] = []
+    guessed = False
     numbered = sorted({n for i in members if (n := files[i].hints.attempt) is not None})
     free = [i for i in members if files[i].hints.attempt is None]
     rows.extend((i, 0, n) for i in members if (n := files[i].hints.attempt) is not None)
     segments = {file: _segments(tables, file) for file in free}
     if numbered:
         for file in free:
-            mine = segments[file]
-            if len(mine) < len(numbered):
-                failed = _failed_lines(tables, file)[: len(numbered) - 1]
-                if len(failed) + 1 > len(mine):
-                    mine = [
-                        _Segment(file, at, k) for k, at in enumerate([0, *(f + 1 for f in failed)])
-                    ]
+            mine = _as_many(tables, file, segments[file], len(numbered))
             rows.extend(
                 (file, segment.start, numbered[min(segment.ordinal, len(numbered) - 1)])
                 for segment in mine
             )
     else:
-        with_start = set(
-            tables["blocks"].filter(pl.col("source").is_in(START_UP))["file"].to_list()
-        )
+        started = tables["blocks"].filter(pl.col("source").is_in(START_UP))
+        with_start = set(started["file"].to_list())
         leading = [file for file in free if file in with_start or len(segments[file]) > 1]
         stamps = {file: _stamps(tables, file) for file in leading}
         launches = _launches([segments[file] for file in leading], stamps)
-        for attempt, (_, launch) in enumerate(launches):
-            rows.extend((segment.file, segment.start, attempt) for segment in launch)
-        starts = [start for start, _ in launches] or [None]
-        for file in free:
-            if file not in leading:
-                rows.extend(
-                    (file, line, attempt) for line, attempt in _follow(tables, file, starts)
-                )
+        for attempt, launch in enumerate(launches):
+            rows.extend((segment.file, segment.start, attempt) for segment in launch.segments)
+        for file in set(free) - set(leading):
+            mine_rows, unsure = _follow(tables, file, launches)
+            guessed |= unsure
+            rows.extend((file, line, attempt) for line, attempt in mine_rows)
     schema = {"file": pl.Int64, "line": pl.Int64, "attempt": pl.Int64}
-    return pl.DataFrame(rows, schema=schema, orient="row").sort("file", "line")
+    return Boundaries(pl.DataFrame(rows, schema=schema, orient="row").sort("file", "line"), guessed)
+
+
+def _as_many(
+    tables: Mapping[str, pl.DataFrame], file: int, mine: list[_Segment], attempts: int
+) -> list[_Segment]:
+    """Segments of a console beside attempt directories, by failures where starts are missing."""
+    failed = _failed_lines(tables, file)[: attempts - 1]
+    if len(mine) >= attempts or len(failed) + 1 <= len(mine):
+        return mine
+    return [_Segment(file, at, k) for k, at in enumerate([0, *(line + 1 for line in failed)])]
 
 
 def assign(tables: Mapping[str, pl.DataFrame], bounds: pl.DataFrame) -> dict[str, pl.DataFrame]:

@@ -30,7 +30,10 @@ _WHOLE: Final = frozenset({"args_dump", "bridge_yaml", "bridge_summary", "saved_
 """Sources that state everything if they are read to their end."""
 
 _BRIDGE: Final = frozenset({"bridge_yaml", "bridge_summary", "saved_yaml"})
-_NONE: Final = frozenset({"None", "null", "~", ""})
+_NONE: Final = frozenset({"None", "null", "~"})
+_OFF: Final = _NONE | {"False", "false", ""}
+MAX_SAVED: Final = 16
+"""Saved configurations that are looked at in one run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +82,33 @@ def _bool(text: str) -> bool | None:
     return {"true": True, "false": False}.get(text.lower())
 
 
-def _sizes(text: str) -> list[int] | None:
-    """Sizes as a list of numbers; None where there are none.
+_SIZES: Final = re.compile(
+    r"\[ *(?:\d{1,6}(?: *, *\d{1,6})*)? *\]|\d{1,6}(?:[ ,]+\d{1,6})*"  # dump, YAML | options
+)
+_COMM: Final = r"['\"]?(?:a2a\+p2p|p2p|a2a|all_gather)['\"]?"
+_COMM_TYPE: Final = re.compile(rf"\[ *{_COMM}(?: *, *{_COMM})* *\]|{_COMM}(?:[ ,]+{_COMM})*")
 
-    >>> _sizes("[8, 2]"), _sizes("8,2"), _sizes("None")
-    ([8, 2], [8, 2], None)
+
+def _sizes(text: str) -> list[int] | None:
+    """Sizes as a list of numbers; None for what is no whole list of them.
+
+    >>> _sizes("[8, 2]"), _sizes("8 2"), _sizes("[8,"), _sizes("[2, 2]NCCL version 2.21")
+    ([8, 2], [8, 2], None, None)
     """
-    numbers = [int(number) for number in re.findall(r"\d{1,9}", text)]
-    return numbers or None
+    if not _SIZES.fullmatch(text):
+        return None
+    return [int(number) for number in re.findall(r"\d+", text)] or None
 
 
 def _comm_type(text: str) -> str | None:
-    """cp_comm_type without repeats: `['p2p', 'a2a+p2p', 'p2p']` -> `p2p,a2a+p2p`."""
-    names = re.findall(r"[a-z][a-z0-9_+]*", text)
-    return ",".join(dict.fromkeys(names)) or None
+    """cp_comm_type without repeats: `['p2p', 'a2a+p2p', 'p2p']` -> `p2p,a2a+p2p`.
+
+    >>> _comm_type("['a2a+p2p']"), _comm_type("['a2a")
+    ('a2a+p2p', None)
+    """
+    if not _COMM_TYPE.fullmatch(text):
+        return None
+    return ",".join(dict.fromkeys(re.findall(r"[a-z][a-z0-9_+]*", text)))
 
 
 def _text(text: str) -> str | None:
@@ -150,29 +166,46 @@ _COMPARED: Final = ("cp_size", "cp_comm_type", "hcp_sizes", "tp_size", "pp_size"
 def blocks_of(
     config: pl.DataFrame, blocks: pl.DataFrame, sources: Sequence[str] = SOURCES
 ) -> tuple[Block, ...]:
-    """The blocks of one attempt, one per source: of repeats the most complete, then the first."""
+    """The blocks of one attempt, one per source (of repeats the most complete, then the first).
+
+    Saved configurations are files of their own, so all of them stay, the most complete first.
+    """
     found: list[Block] = []
     for source in sources:
         best = blocks.filter(pl.col("source") == source).sort(
             ["complete", "entries"], descending=True, maintain_order=True
         )
-        if not best.height:
-            continue
-        file, stream, line, complete = best.select("file", "stream", "line", "complete").row(0)
-        mine = config.filter(
-            (pl.col("source") == source)
-            & (pl.col("file") == file)
-            & (pl.col("stream") == stream)
-            & (pl.col("block") == line)
-        )
-        values = {
-            (section, key): (value, Place(file, at, text, source))
-            for section, key, value, at, text in mine.select(
-                "section", "key", "value", "line", "text"
-            ).iter_rows()
-        }
-        found.append(Block(source, complete, values))
+        limit = MAX_SAVED if source == "saved_yaml" else 1
+        for file, stream, line, complete in (
+            best.head(limit).select("file", "stream", "line", "complete").iter_rows()
+        ):
+            mine = config.filter(
+                (pl.col("source") == source)
+                & (pl.col("file") == file)
+                & (pl.col("stream") == stream)
+                & (pl.col("block") == line)
+            )
+            found.append(Block(source, complete, _values(mine, source)))
     return tuple(found)
+
+
+def _values(rows: pl.DataFrame, source: str) -> dict[tuple[str, str], tuple[str, Place]]:
+    """(section, key) -> (value, place). A torn line does not hide one that could be read."""
+    values: dict[tuple[str, str], tuple[str, Place]] = {}
+    columns = rows.select("file", "section", "key", "value", "line", "text")
+    for file, section, key, value, line, text in columns.iter_rows():
+        if value or (section, key) not in values:
+            values[section, key] = (value, Place(file, line, text, source))
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What one block says of one fact: a value, or (with value None) that there is none."""
+
+    value: Any
+    place: Place | None
+    "None for a default that a complete block leaves unsaid."
 
 
 def _raw(block: Block, fact: str) -> tuple[str, Place] | None:
@@ -185,30 +218,56 @@ def _raw(block: Block, fact: str) -> tuple[str, Place] | None:
     return block.values.get(("", key.megatron))
 
 
-def _stated(block: Block, fact: str) -> tuple[Any, Place] | None:
-    """The value a block states, None as a value included; None if it says nothing."""
+def _stated(block: Block, fact: str) -> Stated | None:
+    """What a block says; None if it says nothing that can be read."""
     raw = _raw(block, fact)
     if raw is None:
         return None
     text, place = raw
-    return (None if text in _NONE else _KEYS[fact].read(text)), place
+    if text in _NONE:
+        return Stated(None, place)
+    value = _KEYS[fact].read(text)
+    return None if value is None else Stated(value, place)
 
 
-def _first(blocks: Sequence[Block], fact: str) -> tuple[Any, Place | None]:
+def _decided(block: Block, fact: str) -> Stated | None:
+    """What a block says or, being complete, leaves at its default.
+
+    Bridge's summary leaves out what has its default. An argument dump that has neither
+    cp_comm_type nor the sizes is of a Megatron before 0.10, which has no hierarchical groups. YAML
+    states every field: one that is missing there was lost.
+    """
+    stated = _stated(block, fact)
+    if stated is not None or not block.complete or _raw(block, fact) is not None:
+        return stated
+    old = block.source == "args_dump" and not any(
+        _raw(block, name) for name in ("cp_comm_type", "hcp_sizes")
+    )
+    if fact in _DEFAULTS and (block.source == "bridge_summary" or old):
+        return Stated(_DEFAULTS[fact], None)
+    return None
+
+
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "cp_size": 1,
+    "tp_size": 1,
+    "pp_size": 1,
+    "cp_comm_type": None,
+    "hcp_sizes": None,
+}
+
+
+_MAY_BE_NONE: Final = frozenset({"cp_comm_type", "hcp_sizes"})
+"""Facts of which "none" is an answer."""
+
+
+def _first(blocks: Sequence[Block], fact: str) -> Stated | None:
+    """The first block that decides a fact; `None` as a value decides CP facts only."""
     for block in blocks:
-        stated = _stated(block, fact)
-        if stated is not None and stated[0] is not None:
-            return stated
-    return None, None
-
-
-def _speaks_of(blocks: Sequence[Block], fact: str) -> tuple[bool, Place | None]:
-    """Whether a block states the fact, as none too."""
-    for block in blocks:
-        stated = _stated(block, fact)
-        if stated is not None:
-            return True, stated[1]
-    return False, None
+        decided = _decided(block, fact)
+        if decided is not None and (decided.value is not None or fact in _MAY_BE_NONE):
+            return decided
+    return None
 
 
 def _complete(blocks: Sequence[Block]) -> bool | None:
@@ -224,35 +283,22 @@ def _conflicts(blocks: Sequence[Block]) -> tuple[list[str], list[Place]]:
     for fact in _COMPARED:
         stated = [value for block in blocks if (value := _stated(block, fact)) is not None]
         if fact != "hcp_sizes":
-            stated = [value for value in stated if value[0] is not None]
-        if len({repr(value) for value, _ in stated}) > 1:
+            stated = [value for value in stated if value.value is not None]
+        if len({repr(value.value) for value in stated}) > 1:
             names.append(_KEYS[fact].megatron)
-            places.extend(place for _, place in stated)
+            places.extend(value.place for value in stated if value.place)
     return names, places
 
 
-def _with_defaults(
-    facts: dict[str, Any], places: dict[str, Place], blocks: Sequence[Block], complete: bool | None
-) -> None:
-    """What a complete block leaves out has its default (Megatron-Core's TransformerConfig)."""
-    sizes_stated, sizes_place = _speaks_of(blocks, "hcp_sizes")
-    comm_stated, comm_place = _speaks_of(blocks, "cp_comm_type")
-    none_knows = not sizes_stated and not comm_stated
-    bridge = any(block.source in _BRIDGE and block.complete for block in blocks)
-    absent_means_default = complete is True and (bridge or none_knows)
-    for fact in ("cp_size", "tp_size", "pp_size"):
-        if facts[fact] is None and absent_means_default:
-            facts[fact] = 1
-    if facts["cp_comm_type"] is None and (comm_stated or absent_means_default):
-        facts["cp_comm_type"] = "p2p"  # None is Transformer Engine's own default
-        if comm_place:
-            places["cp_comm_type"] = comm_place
-    if facts["hcp_sizes"] is not None:
-        facts["hcp_sizes_set"] = True
-    elif sizes_stated or absent_means_default:
-        facts["hcp_sizes_set"] = False
-        if sizes_place:
-            places["hcp_sizes"] = sizes_place
+def _agrees(saved: Block, live: Sequence[Block]) -> bool:
+    """Whether a saved configuration says nothing else than the logs about what decides CP."""
+    for fact in _COMPARED:
+        ours, theirs = _first(live, fact), _stated(saved, fact)
+        if ours is None or theirs is None or (theirs.value is None and fact not in _MAY_BE_NONE):
+            continue
+        if ours.value != theirs.value:
+            return False
+    return True
 
 
 def _precision(blocks: Sequence[Block]) -> str | None:
@@ -262,9 +308,9 @@ def _precision(blocks: Sequence[Block]) -> str | None:
             for (section, key), value in block.values.items()
             if section in {"", "model"}
         }
-        if get.get("fp4", "None") not in _NONE | {"False", "false"}:
+        if get.get("fp4", "None") not in _OFF:
             return "fp4"
-        if get.get("fp8", "None") not in _NONE | {"False", "false"}:
+        if get.get("fp8", "None") not in _OFF:
             return "fp8"
         for name in ("bf16", "fp16"):
             if get.get(name, "").lower() == "true":
@@ -307,26 +353,31 @@ def requests_hcp(comm_type: str | None) -> bool:
 def effective(blocks: Sequence[Block], versions: Mapping[str, str], *, trained: bool) -> Config:
     """The configuration in effect in one attempt.
 
-    A saved configuration counts where the logs themselves show none, or where it adds a key they do
-    not state; before anything trained it may be a checkpoint's own and is then no conflict.
+    What the trainer printed is in effect; a saved configuration adds what logs leave unsaid, and
+    only if it agrees with what they do. Before anything trained, a saved configuration may be a
+    checkpoint's own, and to differ from it is then no conflict.
     """
-    saved = tuple(block for block in blocks if block.source == "saved_yaml")
     live = tuple(block for block in blocks if block.source in START_UP)
-    speaking = live if live and not trained else blocks
+    saved = tuple(block for block in blocks if block.source == "saved_yaml")
+    options = tuple(block for block in blocks if block.source in {"command_line", "progress"})
+    fitting = tuple(block for block in saved if _agrees(block, live)) if trained or not live else ()
+    speaking = (*live, *fitting, *options)
     facts: dict[str, Any] = dict.fromkeys(CONFIG_FACTS)
     places: dict[str, Place] = {}
     for fact in _KEYS:
-        value, place = _first(speaking, fact)
-        facts[fact] = value
-        if place is not None:
-            places[fact] = place
-    complete = _complete(speaking)
-    _with_defaults(facts, places, speaking, complete)
+        decided = _first(speaking, fact)
+        if decided is None:
+            continue
+        facts[fact] = decided.value
+        if decided.place is not None:
+            places[fact] = decided.place
+        if fact == "cp_comm_type" and decided.value is None:
+            facts[fact] = "p2p"  # None is Transformer Engine's own default
+        if fact == "hcp_sizes":
+            facts["hcp_sizes_set"] = decided.value is not None
     facts["query_groups"] = _query_groups(speaking, facts["num_attention_heads"])
     facts["precision"] = _precision(speaking)
     _derive(facts)
-    if facts["use_decentralized_pg"] is None:
-        facts["use_decentralized_pg"] = _first(saved, "use_decentralized_pg")[0]
     for fact, package in (
         ("te_version", "Transformer Engine"),
         ("mcore_version", "Megatron-Core"),
@@ -334,11 +385,12 @@ def effective(blocks: Sequence[Block], versions: Mapping[str, str], *, trained: 
     ):
         version = versions.get(package)
         facts[fact] = version if version != "0.0.0" else None
-    conflicts, conflict_places = _conflicts(speaking)
+    whole = _complete(live)
+    conflicts, conflict_places = _conflicts((*live, *(saved if trained else ()), *options))
     return Config(
         facts,
         places,
-        complete,
+        _complete(fitting) if whole is None else whole,
         tuple(conflicts),
         tuple(conflict_places),
         _saved_requests(saved),
@@ -347,9 +399,11 @@ def effective(blocks: Sequence[Block], versions: Mapping[str, str], *, trained: 
 
 
 def _saved_requests(saved: Sequence[Block]) -> bool | None:
+    """Whether a saved configuration asks for hierarchical CP; None if there is none."""
     if not saved:
         return None
-    return requests_hcp(_first(saved, "cp_comm_type")[0]) and bool(_first(saved, "hcp_sizes")[0])
+    comm, sizes = _first(saved, "cp_comm_type"), _first(saved, "hcp_sizes")
+    return requests_hcp(comm.value if comm else None) and bool(sizes and sizes.value)
 
 
 def states_true(known: Config, key: str) -> bool:

@@ -65,7 +65,8 @@ def config_channel(view: AttemptView) -> list[Evidence]:
             )
         ]
     asks = requests_hcp(facts["cp_comm_type"])
-    if facts["cp_comm_type"] and not asks and facts["hcp_sizes_set"] and finished:
+    parallel = (facts["cp_size"] or 0) > 1
+    if facts["cp_comm_type"] and not asks and facts["hcp_sizes_set"] and parallel and finished:
         return [
             Evidence(
                 "config",
@@ -93,12 +94,13 @@ def path_channel(view: AttemptView) -> list[Evidence]:
     """How process groups were built: HyperCommGrid has no hierarchical groups."""
     facts = view.facts
     seen = view.tables["paths"]
-    grid = seen.filter(pl.col("kind") == "hyper_comm_grid")
+    fits = pl.col("grid_cp").is_null() | pl.col("grid_cp").eq_missing(facts["cp_size"])
+    grid = seen.filter((pl.col("kind") == "hyper_comm_grid") & fits)
     decided = (
         runtime.wanted(view)
         and facts["decentralized_pg"] is True
         and facts["iterations_finished"] > 0
-        and facts["hcp_min_size"] != 1
+        and (facts["hcp_sizes_set"] is False or (facts["hcp_min_size"] or 0) > 1)
     )
     explanation = (
         "Decentralized process groups hold no hierarchical groups: with a2a+p2p, Transformer Engine"

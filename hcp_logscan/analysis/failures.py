@@ -5,7 +5,9 @@ communicator) is *cascade*; a process the launcher stopped is *teardown*; a star
 *rejection*; what is left is a *root* candidate. Where every rank that speaks is a victim, the
 suspects are the ranks that did not speak, if they are at most a quarter of the world.
 
-Handled tracebacks do not count: one after which its rank goes on training killed nobody.
+Handled tracebacks do not count: one that Python itself introduces as ignored or as a thread's, one
+after which its rank goes on training, and any in an attempt that came to its own end without a
+process that failed.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 _CASCADE: Final = (
     r"(?i)connection (?:closed|reset|was likely closed|refused)|broken pipe|timed? ?out"
     r"|communicator was aborted|remote process (?:exited|closed)|ncclRemoteError|recvValue failed"
-    r"|watchdog|socketStartConnect|peer is dead|failed to recv|store.*(?:closed|failed)"
+    r"|watchdog|socketStartConnect|peer is dead|failed to recv|TCPStore"
     r"|process group.*(?:abort|shut ?down|destroyed)|DistNetworkError|SIGTERM|worker crash"
 )
 _CASCADE_EXCEPTIONS: Final = (
@@ -38,6 +40,9 @@ _WEAK: Final = r"(?i)\bnccl|gloo|c10d|DistBackendError"
 
 _USER_STOP: Final = ("KeyboardInterrupt", "SystemExit")
 _GOES_ON: Final = ("iterations", "steps", "checkpoints", "validations", "rank_lines")
+_INTRODUCTION: Final = 8
+"""Lines between an introduction and its traceback, of all streams that share the file."""
+
 _MERGED_TAIL: Final = 2
 """Lines of progress that may still arrive behind a fatal traceback where ranks share one stream."""
 
@@ -103,8 +108,31 @@ def _goes_on(tables: Mapping[str, pl.DataFrame], attempt: int, row: Mapping[str,
     return later > (0 if rank is not None else _MERGED_TAIL)
 
 
+def _introduced(tables: Mapping[str, pl.DataFrame], row: Mapping[str, Any]) -> bool:
+    """Whether a line just above, in the same stream, says that this traceback ends nobody."""
+    first = row["first_line"]
+    above = tables["handled"].filter(
+        (pl.col("file") == row["file"])
+        & (pl.col("stream") == row["stream"])
+        & (pl.col("line") < first)
+        & (pl.col("line") >= first - _INTRODUCTION)
+    )
+    return above.height > 0
+
+
+def _ended_well(tables: Mapping[str, pl.DataFrame], attempt: int) -> bool:
+    """Whether the trainer came to its own end and no process is known to have failed."""
+    here = pl.col("attempt") == attempt
+    marks = set(tables["marks"].filter(here)["kind"].to_list())
+    codes = tables["exits"].filter(here)["exit_code"].drop_nulls()
+    done = marks & {"training_done", "planned_exit", "signal_exit"}
+    return bool(done) and not (codes != 0).any()
+
+
 def _exceptions(tables: Mapping[str, pl.DataFrame], attempt: int) -> list[dict[str, Any]]:
     """Uncaught exceptions of workers, one per rank where ranks can be told apart."""
+    if _ended_well(tables, attempt):
+        return []
     launcher = pl.col("exception").str.contains("|".join((*LAUNCHER_ERRORS, *_USER_STOP)))
     rows = tables["tracebacks"].filter(
         (pl.col("attempt") == attempt)
@@ -114,7 +142,7 @@ def _exceptions(tables: Mapping[str, pl.DataFrame], attempt: int) -> list[dict[s
     )
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows.iter_rows(named=True):
-        if _goes_on(tables, attempt, row):
+        if _introduced(tables, row) or _goes_on(tables, attempt, row):
             continue
         who = row["event_rank"] if row["event_rank"] is not None else (row["file"], row["line"])
         found.setdefault((who, row["exception"], row["message"]), row)

@@ -82,12 +82,15 @@ def _deepest_shared(name: str, others: Mapping[str, list[str]]) -> str | None:
 def split(tables: Tables) -> tuple[Job, ...]:
     """The jobs of a run directory, newest last."""
     files = tables.found.files
-    names: dict[int, str] = _torchrun_names(files, _with_start_up(tables))
+    starts = _with_start_up(tables)
+    names: dict[int, str] = _torchrun_names(files, starts)
     slurm = {
         index: file.hints.job
         for index, file in enumerate(files)
         if file.hints.job_kind == "slurm" and file.hints.job
     }
+    if len({job for index, job in slurm.items() if index in starts}) < 2:
+        slurm = dict.fromkeys(slurm, max(slurm.values(), key=_natural)) if slurm else {}
     if len(set(slurm.values())) > 1 or not names:
         names = slurm if len(set(names.values())) <= 1 else {**names, **slurm}
     elif len(set(names.values())) == 1 and len(set(slurm.values())) == 1:

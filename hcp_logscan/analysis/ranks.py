@@ -153,6 +153,8 @@ def resolve(
     by_file: dict[int, int] = {}
     for index, hint in hints.items():
         rank = hint.rank
+        if rank is not None and world_size is not None and rank >= world_size:
+            continue  # a number in a name that is no rank of this job
         if rank is None:
             rank = geometry.rank(hint.node, hint.local_rank, hint.task)
         if rank is not None:

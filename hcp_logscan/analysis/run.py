@@ -102,7 +102,8 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     files = tables.found.files
     events = jobs.restrict(tables, job)
     events = {**events, "blocks": attempts.own_blocks(events["blocks"])}
-    bounds = attempts.boundaries(events, files, job.files)
+    cut = attempts.boundaries(events, files, job.files)
+    bounds = cut.frame
     events = attempts.assign(events, bounds)
     numbers = sorted(set(bounds["attempt"].to_list()) - _saved_only(bounds, tables, job)) or [0]
     world_size = options.world_size or _world_size(events, numbers)
@@ -130,6 +131,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     }
     events["assertions"] = _assertions(events, failed)
     names = [file.name for file in files]
+    guessed = cut.guessed and len({_cp_of(known) for known in configs.values()}) > 1
     analysed = tuple(
         analyse_attempt(
             n,
@@ -139,6 +141,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
             failed=failed[n],
             coverage=coverage,
             names=names,
+            guessed=guessed,
         )
         for n in numbers
     )
@@ -204,6 +207,11 @@ def _config(events: Mapping[str, pl.DataFrame], attempt: int) -> config.Config:
     )
     trained = any(_of(events, table, attempt).height for table in ("iterations", "steps"))
     return config.effective(blocks, versions, trained=trained)
+
+
+def _cp_of(known: config.Config) -> str:
+    """What decides about context parallelism, to compare the attempts by."""
+    return repr([known.facts[name] for name in ("cp_size", "cp_comm_type", "hcp_sizes_set")])
 
 
 def _override(known: config.Config, world_size: int) -> None:

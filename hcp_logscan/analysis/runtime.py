@@ -99,8 +99,10 @@ def c10d_channel(view: AttemptView) -> list[Evidence]:
     deduplicated = view.tables["ray_repeats"].height > 0
     found: list[Evidence] = []
     opened = rows.filter((pl.col("kind") == "opened") & pl.col("description").is_not_null())
-    for mine in _by_rank(opened).values():
-        found.extend(_opened_groups(view, mine, eager=eager, deduplicated=deduplicated))
+    created = set(rows.filter(pl.col("kind") == "created")["event_rank"].to_list())
+    for rank, mine in _by_rank(opened).items():
+        silence_counts = not deduplicated and (rank in created or _from_the_start(view))
+        found.extend(_opened_groups(view, mine, eager=eager, silence_counts=silence_counts))
     failed = rows.filter((pl.col("kind") == "failed") & pl.col("description").is_not_null())
     for mine in _by_rank(failed).values():
         says = "The watchdog names a hierarchical group: it carried traffic up to this failure."
@@ -117,10 +119,19 @@ def c10d_channel(view: AttemptView) -> list[Evidence]:
     return found
 
 
+def _from_the_start(view: AttemptView) -> bool:
+    """Whether the logs reach back to the first iteration: groups open in it and never again."""
+    first, resumed = view.facts["first_iteration"], view.facts["resumed_from"]
+    return first in {0, 1} or (resumed is not None and first == resumed + 1)
+
+
 def _opened_groups(
-    view: AttemptView, rows: list[dict[str, Any]], *, eager: bool, deduplicated: bool
+    view: AttemptView, rows: list[dict[str, Any]], *, eager: bool, silence_counts: bool
 ) -> list[Evidence]:
-    """What the opened groups of one rank say."""
+    """What the opened groups of one rank say.
+
+    `silence_counts` says that nothing that was opened on this rank can be missing from its log.
+    """
     levels = _levels(rows)
     if {0, 1} <= set(levels):
         grade: Grade = "C" if eager else "A"
@@ -132,12 +143,12 @@ def _opened_groups(
         )
         return [_piece(view, "c10d", "active", grade, levels[k], says) for k in (0, 1)]
     if levels:
-        return _one_level(view, levels, eager=eager)
+        return _one_level(view, levels, whole=silence_counts and not eager)
     megatrons = [row for row in rows if "_GROUP" in row["description"]]
     if not megatrons or eager:
         says = "Groups without Megatron's descriptions: nothing about hierarchical groups."
         return [_piece(view, "c10d", "neutral", "C", rows[0], says)]
-    if wanted(view) and _finished(view) and not deduplicated:
+    if wanted(view) and _finished(view) and silence_counts:
         says = (
             "Other groups were opened and described on this rank, iterations finished, and no"
             " hierarchical group was ever opened."
@@ -148,12 +159,12 @@ def _opened_groups(
 
 
 def _one_level(
-    view: AttemptView, levels: dict[int, Mapping[str, Any]], *, eager: bool
+    view: AttemptView, levels: dict[int, Mapping[str, Any]], *, whole: bool
 ) -> list[Evidence]:
     """One level only: degenerate sizes, a run that never got further, or really half of it."""
     level, row = next(iter(levels.items()))
     other = 1 - level if level in {0, 1} else 0
-    if both_levels(view) and _finished(view) and not eager:
+    if both_levels(view) and _finished(view) and whole:
         return [
             _piece(
                 view,
@@ -220,8 +231,6 @@ def _entry(view: AttemptView, row: Mapping[str, Any], *, some_on: bool) -> Evide
             " hierarchical groups or nothing."
         )
         return _piece(view, "te_debug", "active", grade, row, says, layer)
-    if packed := _packed(view, row):
-        return packed
     if (view.facts["cp_size"] or 0) <= 1 or row["is_training"] is not True:
         return None
     if in_line:
@@ -232,6 +241,8 @@ def _entry(view: AttemptView, row: Mapping[str, Any], *, some_on: bool) -> Evide
         return _piece(view, "te_debug", "inactive", "A", row, says, layer)
     if some_on:
         return None
+    if packed := _packed(view, row):
+        return packed
     says = "Context parallelism is off in every training layer of this rank (TE before 2.8)."
     return _piece(view, "te_debug", "inactive", "B", row, says, layer)
 
@@ -243,7 +254,7 @@ def _packed(view: AttemptView, row: Mapping[str, Any]) -> Evidence | None:
         return None
     if not (1_012_000 <= code < 2_019_000 and wanted(view) and _finished(view)):
         return None
-    if both_levels(view) is False:
+    if view.facts["hcp_sizes_set"] is not False and not both_levels(view):
         return None
     says = (
         "Packed sequences ran with a2a+p2p on a Transformer Engine that refuses them where"
@@ -309,9 +320,9 @@ def recorder_channel(view: AttemptView) -> list[Evidence]:
     for mine in opened.values():
         levels = _levels(mine)
         if {0, 1} <= set(levels):
-            says = "Both hierarchical groups are in the dump: their communicators were opened."
+            says = "Both hierarchical groups are in the dump; eager initialisation does that too."
             found += [
-                _piece(view, "flight_recorder", "active", "B", levels[k], says) for k in (0, 1)
+                _piece(view, "flight_recorder", "active", "C", levels[k], says) for k in (0, 1)
             ]
     if not found:
         shown = (entries if entries.height else groups).row(0, named=True)
@@ -362,20 +373,32 @@ def facts(view: AttemptView, pieces: tuple[Evidence, ...]) -> dict[str, Any]:
     groups_on, groups_off = says("active", "c10d", "print"), says("inactive", "c10d", "print")
     engine_on, engine_off = says("active", "te_debug"), says("inactive", "te_debug")
     whole_off = [piece for piece in groups_off if piece.layer_kind is None]
-    off = [piece for piece in engine_off if "Packed" not in piece.explanation]
-    training = view.tables["attention_lines"].filter(
-        (pl.col("kind") == "config") & (pl.col("is_training").fill_null(value=True))
-    )
     return {
         "hierarchical_groups_seen": True if groups_on else False if whole_off else None,
-        "te_off_seen": True if off else False if engine_on else None,
-        "te_off_ranks": sorted({p.location.rank for p in off} - {None}),
-        "packed_sequences": (
-            bool(training["qkv_layout"].fill_null("").str.starts_with("thd").any())
-            if training.height
-            else None
-        ),
+        "te_off_seen": True if engine_off else False if engine_on else None,
+        "te_off_ranks": sorted({p.location.rank for p in engine_off} - {None}),
+        "packed_sequences": _packed_sequences(view),
     }
+
+
+def _packed_sequences(view: AttemptView) -> bool | None:
+    """Whether layers that take part in context parallelism ran on packed sequences.
+
+    A vision tower may pack while the decoder does not: only training entries count that have CP on
+    or ask for a2a+p2p, or, where the lines do not say (TE before 2.8), entries of ranks on which no
+    training entry has CP on.
+    """
+    lines = view.tables["attention_lines"]
+    training = lines.filter(
+        (pl.col("kind") == "config") & pl.col("is_training").fill_null(value=True)
+    )
+    if not training.height:
+        return None
+    asks = pl.col("cp_comm_type").str.contains("a2a+p2p", literal=True).fill_null(value=False)
+    on = pl.col("context_parallel").fill_null(value=False)
+    unsaid = pl.col("cp_comm_type").is_null() & ~on.any().over("event_rank")
+    ours = training.filter(asks | on | unsaid)
+    return bool(ours["qkv_layout"].fill_null("").str.starts_with("thd").any())
 
 
 def disagreement(status: str, pieces: tuple[Evidence, ...]) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def measured_against_configured(evidence: Sequence[Evidence]) -> bool:
     """Whether runtime evidence and configuration or path say opposite things, both strongly."""
     strong = [piece for piece in evidence if piece.grade != "C" and piece.says != "neutral"]
     measured = {piece.says for piece in strong if piece.channel in _RUNTIME}
-    configured = {piece.says for piece in strong if piece.channel not in _RUNTIME}
+    configured = {piece.says for piece in strong if piece.channel in {"config", "path"}}
     return any(one != other for one in measured for other in configured)
 
 
@@ -312,7 +312,7 @@ def verdict(
     if wrong_groups:
         more = f" (and {len(wrong_groups) - 1} more)" if len(wrong_groups) > 1 else ""
         reasons = [*reasons, f"Wrong membership: {wrong_groups[0]}{more}."]
-    deciding = [piece for piece in evidence if piece.says == status]
+    deciding = [piece for piece in evidence if piece.says == status and piece.grade != "C"]
     reasons = [*reasons, *dict.fromkeys(piece.explanation for piece in deciding)]
     if status == "inactive" and facts["iterations_finished"]:
         reasons.append(
@@ -323,7 +323,9 @@ def verdict(
         reasons.append(
             f"{len(evidence)} pieces of evidence; the first and last {len(shown)} are listed."
         )
-    confirmed = {piece.location.rank for piece in deciding if piece.channel in _RUNTIME} - {None}
+    speaking = [piece for piece in evidence if piece.says != "neutral" and piece.grade != "C"]
+    counted = speaking if status == "mixed" else deciding
+    confirmed = {piece.location.rank for piece in counted if piece.channel in _RUNTIME} - {None}
     return Verdict(
         status=status,
         confidence=confidence,

@@ -40,7 +40,13 @@ MAX_TEXT: Final = 16_384
 """Characters of a line that parsers see. The longest record known (verl) stays below it."""
 
 
-_TORN: Final = re.compile(rb"(?<=[^\s:])(?=\[rank\d{1,7}\]:|\[Rank \d{1,7}\] \(after )")
+_SAME_EVERY_TIME: Final = re.compile(rb"(?:\[rank\d{1,7}\]: |\[[A-Za-z_-]+\d{1,6}\]:)+")
+"""Prefixes that every line of their stream begins with, byte by byte: no time, no padding."""
+
+_TORN: Final = re.compile(
+    rb"(?<=[^\s:])(?=\[rank\d{1,7}\]:|\[Rank \d{1,7}\] \(after )"
+    rb"|(?<=\|)(?= ?(?:\[\d{4}-[^\]]{10,24}\] )?iteration +\d+/)"
+)
 """Where ranks that share a pipe write into each other's lines."""
 
 
@@ -212,13 +218,15 @@ class Collector:
                     self._add(name, number, offset, prefix, text)
                 elif block := parser.opens(BlockLine(number, offset, text)):
                     raw = segment[: len(segment) - len(rest)] if segment == line else b""
+                    raw = raw if _SAME_EVERY_TIME.fullmatch(raw) else b""
                     self._begin(_Open(parser, block, prefix, raw, number))
         if self._waiting >= FLUSH_LINES:
             self.flush()
 
     def _segments(self, number: int, offset: int, line: bytes) -> list[bytes]:
         """A line cut at carriage returns, and where another rank's line begins in it."""
-        if b"\r" not in line and line.count(b"[rank") + line.count(b"[Rank") < 1:
+        torn = b"[rank" in line or b"[Rank" in line or line.count(b" iteration ") > 1
+        if b"\r" not in line and not torn:
             return [line]
         segments = [part for piece in line.split(b"\r") for part in _TORN.split(piece) if part]
         if len(segments) > line.count(b"\r") + 1:
@@ -366,7 +374,9 @@ def _scan_config(stream: reader.ByteStream, collector: Collector, stats: ScanSta
 
 LINE_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     table: tuple(
-        name for name in events.schema(table) if name in {"line", "last", "block", "last_line"}
+        name
+        for name in events.schema(table)
+        if name in {"line", "last", "block", "first_line", "last_line"}
     )
     for table in events.EVENTS
 }

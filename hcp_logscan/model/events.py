@@ -85,7 +85,11 @@ EVENTS: Final[Mapping[str, EventTable]] = {
         {"kind": _STR, "time": _STR, "value": _INT},
     ),
     "checkpoints": EventTable("a checkpoint saved or loaded", {"kind": _STR, "iteration": _INT}),
-    "paths": EventTable("how process groups were built", {"kind": _STR}),
+    "paths": EventTable(
+        "how process groups were built",
+        {"kind": _STR, "grid_cp": _INT},  # mpu | hyper_comm_grid; the grid's CP size
+    ),
+    "handled": EventTable("a line that introduces a traceback which ends nobody", {"kind": _STR}),
     "versions": EventTable(
         "version of a package", {"package": _STR, "version": _STR}, fold=("package", "version")
     ),
@@ -106,6 +110,7 @@ EVENTS: Final[Mapping[str, EventTable]] = {
             "frames": _INT,
             "last_frame": _STR,  # file name and function of the innermost frame
             "last_source": _STR,  # the source line shown for it
+            "first_line": _INT,
             "last_line": _INT,
             "complete": _BOOL,
             "chained": _BOOL,  # a further traceback handles or follows it

@@ -14,7 +14,7 @@ import polars as pl
 from hcp_logscan.model import events
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _WHOLE: Final = "_whole"
 
@@ -125,6 +125,61 @@ class BlockParser:
 
     whole_file: bool = False
     "Reads saved configuration files, not logs."
+
+
+CP_KEYS: Final = (
+    "hierarchical_context_parallel_sizes",
+    "context_parallel_size",
+    "cp_comm_type",
+)
+"""Configured names that decide about context parallelism."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One configured value, and the line that states it."""
+
+    line: BlockLine
+    section: str
+    key: str
+    value: str
+    "As printed; empty where the line is there but cannot be read."
+
+
+def spoiled(line: BlockLine, section: str) -> Setting | None:
+    """A line of an open block that names a CP key but is not one of its lines.
+
+    Ranks share pipes: such a line holds the value somewhere; the key is neither known nor absent.
+    """
+    key = next((key for key in CP_KEYS if key in line.text), None)
+    return Setting(line, section, key, "") if key else None
+
+
+def config_rows(
+    source: str,
+    head: BlockLine,
+    settings: Sequence[Setting],
+    *,
+    last_line: int,
+    complete: bool,
+) -> Iterator[Row]:
+    """The rows of one configuration block: its values, then the block itself.
+
+    Of a block without its end mark the last value is dropped: the line may have been cut inside it.
+    """
+    kept = settings if complete else settings[:-1]
+    for setting in kept:
+        line = setting.line
+        own = {
+            "source": source,
+            "block": head.number,
+            "section": setting.section,
+            "key": setting.key,
+            "value": setting.value,
+        }
+        yield ("config", line.number, line.offset, line.text, own)
+    block = {"source": source, "last_line": last_line, "complete": complete, "entries": len(kept)}
+    yield ("blocks", head.number, head.offset, head.text, block)
 
 
 Parser = LineParser | BlockParser

@@ -19,7 +19,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from hcp_logscan.parsers.base import BlockLine, BlockParser
+from hcp_logscan.parsers.base import (
+    CP_KEYS,
+    BlockLine,
+    BlockParser,
+    Setting,
+    config_rows,
+    spoiled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,17 +35,36 @@ if TYPE_CHECKING:
 
 _KEY: Final = re.compile(r"^(?P<indent> *)(?P<key>[A-Za-z_][\w.-]*):(?: +(?P<value>.*))?$")
 _ITEM: Final = re.compile(r"^(?P<indent> *)- (?P<value>.*)$")
-_DASHES: Final = re.compile(r"^-{10,}\s*$")
+_TAG: Final = re.compile(r"^(?:!!\S+|&\w+)\s*")
+_DASHES: Final = re.compile(r"^-{34}\s*$")
 _TASK_HEAD: Final = re.compile(r"^-{3,} Task Configuration -{3,}\s*$")
 _CONTAINER: Final = "_target_: megatron.bridge.training.config.ConfigContainer"
+_SECTIONS: Final = frozenset(
+    {"checkpoint", "comm_overlap", "dataset", "ddp", "dist", "env_vars", "ft", "logger", "model"}
+    | {"inprocess_restart", "mixed_precision", "nvrx_straggler", "optimizer", "peft", "profiling"}
+    | {"optimizer_config_override_provider", "rerun_state_machine", "rng", "scheduler", "straggler"}
+    | {"tensor_inspect", "tokenizer", "train", "validation"}
+)
+_EMPTY: Final = frozenset({"null", "{}", "[]", "true", "false"})
 _MAX_DEPTH: Final = 32
+
+
+def _is_section(key: str, value: str) -> bool:
+    """Whether a line at column 0 is the configuration's own.
+
+    Other ranks' lines have the same shape (`WARNING: …`, `wandb: …`): what is not known has to be a
+    bare section.
+    """
+    if key == "_target_" or key in _SECTIONS:
+        return " " not in value
+    return key == key.lower() and (not value or value in _EMPTY)
 
 
 class YamlReader:
     """YAML as a configuration dump uses it, line by line: mappings, lists of scalars, scalars.
 
-    A real YAML parser would give up at the first line of another rank between two of ours, and
-    would not say on which line a value stands.
+    A real YAML parser would give up at the first line of another rank, and would not say on which
+    line a value stands.
     """
 
     def __init__(self, source: str, head: BlockLine) -> None:
@@ -46,69 +72,78 @@ class YamlReader:
         self._path: list[tuple[int, str]] = []
         self._values: dict[tuple[str, str], tuple[BlockLine, str]] = {}
         self._lists: dict[tuple[str, str], list[str]] = {}
+        self._torn: list[Setting] = []
         self.sections: set[str] = set()
         self.last = head.number
         self.complete = False
+        self.container = head.text.rstrip() == _CONTAINER
 
     def take(self, line: BlockLine) -> bool:
-        """Read one line; False if it is not YAML."""
+        """Read one line; False if it is not the configuration's."""
         if match := _KEY.match(line.text):
-            indent = len(match["indent"])
-            while self._path and self._path[-1][0] >= indent:
-                self._path.pop()
-            if len(self._path) >= _MAX_DEPTH:
-                return False
-            self._path.append((indent, match["key"]))
-            if indent == 0:
-                self.sections.add(match["key"])
-            value = (match["value"] or "").strip()
-            if value:
-                self._values[self._name()] = (line, _scalar(value))
-            else:
-                self._lists[self._name()] = []
-                self._values[self._name()] = (line, "")
+            read = self._take_key(line, match)
         elif match := _ITEM.match(line.text):
-            if not self._path or len(match["indent"]) < self._path[-1][0]:
-                return self._skip_deep(match)
-            items = self._lists.get(self._name())
-            if items is not None and not match["value"].startswith("- "):
-                items.append(_scalar(match["value"].strip()))
+            read = self._take_item(match)
         else:
+            read = False
+        if read:
+            self.last = line.number
+        elif torn := spoiled(line, "model"):
+            self._torn.append(torn)
+        return read
+
+    def _take_key(self, line: BlockLine, match: re.Match[str]) -> bool:
+        indent, key = len(match["indent"]), match["key"]
+        value = _TAG.sub("", (match["value"] or "").strip())
+        if indent == 0 and not _is_section(key, value):
             return False
-        self.last = line.number
+        if indent and not self._path:
+            return False
+        while self._path and self._path[-1][0] >= indent:
+            self._path.pop()
+        if len(self._path) >= _MAX_DEPTH:
+            return False
+        self._path.append((indent, key))
+        if indent == 0:
+            self.sections.add(key)
+            self.container |= key == "_target_" and value in _CONTAINER
+        self._values[self._name()] = (line, _scalar(value))
+        if not value:
+            self._lists[self._name()] = []
         return True
 
-    def _skip_deep(self, match: re.Match[str]) -> bool:
-        return bool(self._path) and len(match["indent"]) > 0
+    def _take_item(self, match: re.Match[str]) -> bool:
+        indent = len(match["indent"])
+        if not self._path or indent < self._path[-1][0]:
+            return bool(self._path) and indent > 0  # an item of a nested list: read over
+        items = self._lists.get(self._name())
+        if items is not None and not match["value"].startswith("- "):
+            items.append(_scalar(match["value"].strip()))
+        return True
 
     def _name(self) -> tuple[str, str]:
         names = [name for _, name in self._path]
         return (names[0], ".".join(names[1:])) if len(names) > 1 else ("", names[0])
 
     def rows(self) -> Iterator[Row]:
-        """Every scalar and every list of scalars; empty values are sections and are left out."""
-        entries = 0
+        """Every scalar and every list of scalars.
+
+        What is empty is a section and is left out, except a CP key: its value was lost.
+        """
+        settings = []
         for (section, key), (line, value) in self._values.items():
             items = self._lists.get((section, key))
             text = f"[{', '.join(items)}]" if items else value
-            if not text:
-                continue
-            entries += 1
-            own = {
-                "source": self._source,
-                "block": self._head.number,
-                "section": section,
-                "key": key,
-                "value": text,
-            }
-            yield ("config", line.number, line.offset, line.text, own)
-        block = {
-            "source": self._source,
-            "last_line": self.last,
-            "complete": self.complete,
-            "entries": entries,
-        }
-        yield ("blocks", self._head.number, self._head.offset, self._head.text, block)
+            if text or key in CP_KEYS:
+                settings.append(Setting(line, section, key, text))
+        settings.sort(key=lambda setting: setting.line.number)
+        return config_rows(
+            self._source,
+            self._head,
+            [*self._torn, *settings],
+            last_line=self.last,
+            complete=self.complete,
+        )
 
 
 def _scalar(text: str) -> str:
@@ -129,7 +164,7 @@ class _PrintedYaml:
         reader = self._reader
         if self._headed:
             if _DASHES.match(line.text):
-                reader.complete, reader.last = True, line.number
+                reader.complete, reader.last = "model" in reader.sections, line.number
                 return True
             reader.take(line)
             return bool(_TASK_HEAD.match(line.text))
@@ -151,7 +186,7 @@ def _open_yaml(line: BlockLine) -> _PrintedYaml | None:
 
 
 _TITLE: Final = "Configuration Summary (Non-Default Values vs Megatron Core)"
-_BAR: Final = re.compile(r"^={50,}\s*$")
+_BAR: Final = re.compile(r"^={70}\s*$")
 _SECTION: Final = re.compile(r"^\[(?P<name>\w+)\](?: Non-default values\b.*)?:\s*$")
 _FIELD: Final = re.compile(
     r"^  (?P<key>[A-Za-z_]\w*): (?P<value>.*?)(?:  \(Mcore default: (?P<default>.*)\))?\s*$"
@@ -162,7 +197,7 @@ class _Summary:
     def __init__(self, line: BlockLine) -> None:
         self._head, self._last = line, line.number
         self._section, self._bars, self._complete = "", 0, False
-        self._entries: list[tuple[BlockLine, str, str, str]] = []
+        self._settings: list[Setting] = []
 
     def feed(self, line: BlockLine) -> bool:
         text = line.text
@@ -170,34 +205,27 @@ class _Summary:
             return True
         if _BAR.match(text):
             self._last = line.number
-            self._bars += 1
-            self._complete = self._bars == 2
+            # the title's own bar may come twice; only a bar behind a section is the end
+            self._complete = bool(self._section)
             return self._complete
         if match := _SECTION.match(text):
             self._section, self._last = match["name"], line.number
         elif self._section and (match := _FIELD.match(text)):
-            self._entries.append((line, self._section, match["key"], _scalar(match["value"])))
+            value = _scalar(match["value"])
+            self._settings.append(Setting(line, self._section, match["key"], value))
             self._last = line.number
+        elif torn := spoiled(line, "model"):
+            self._settings.append(torn)
         return False
 
     def rows(self) -> Iterator[Row]:
-        head = self._head
-        for line, section, key, value in self._entries:
-            own = {
-                "source": "bridge_summary",
-                "block": head.number,
-                "section": section,
-                "key": key,
-                "value": value,
-            }
-            yield ("config", line.number, line.offset, line.text, own)
-        block = {
-            "source": "bridge_summary",
-            "last_line": self._last,
-            "complete": self._complete,
-            "entries": len(self._entries),
-        }
-        yield ("blocks", head.number, head.offset, head.text, block)
+        return config_rows(
+            "bridge_summary",
+            self._head,
+            self._settings,
+            last_line=self._last,
+            complete=self._complete,
+        )
 
 
 class _SavedYaml:
@@ -214,8 +242,9 @@ class _SavedYaml:
     def rows(self) -> Iterator[Row]:
         if "model" not in self._reader.sections:
             return iter(())  # some other YAML
-        self._reader.complete = True
-        return self._reader.rows()
+        reader = self._reader
+        reader.complete = reader.container and {"model", "train"} <= reader.sections
+        return reader.rows()
 
 
 PARSERS = (
@@ -228,8 +257,7 @@ PARSERS = (
         "dist:\n  use_decentralized_pg: false\n"
         "model:\n  context_parallel_size: 4\n  cp_comm_type: a2a+p2p\n"
         "  hierarchical_context_parallel_sizes:\n  - 2\n  - 2\n"
-        "train:\n  train_iters: 10\n"
-        "----------------------------------\n",
+        f"train:\n  train_iters: 10\n{'-' * 34}\n",
     ),
     BlockParser(
         name="bridge-summary",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from hcp_logscan.parsers.base import BlockLine, BlockParser
+from hcp_logscan.parsers.base import BlockLine, BlockParser, Setting, config_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,23 +78,9 @@ class _CommandLine:
         }
 
     def rows(self) -> Iterator[Row]:
-        line, stated = self._line, self.values()
-        for key, value in stated.items():
-            own = {
-                "source": "command_line",
-                "block": line.number,
-                "section": "",
-                "key": key,
-                "value": value,
-            }
-            yield ("config", line.number, line.offset, line.text, own)
-        block = {
-            "source": "command_line",
-            "last_line": line.number,
-            "complete": True,
-            "entries": len(stated),
-        }
-        yield ("blocks", line.number, line.offset, line.text, block)
+        line = self._line
+        settings = [Setting(line, "", key, value) for key, value in self.values().items()]
+        return config_rows("command_line", line, settings, last_line=line.number, complete=True)
 
 
 def _open(line: BlockLine) -> _CommandLine | None:
@@ -119,16 +105,8 @@ class _Progress:
 
     def rows(self) -> Iterator[Row]:
         line = self._line
-        own = {
-            "source": "progress",
-            "block": line.number,
-            "section": "",
-            "key": "world_size",
-            "value": self._gpus,
-        }
-        yield ("config", line.number, line.offset, line.text, own)
-        block = {"source": "progress", "last_line": line.number, "complete": True, "entries": 1}
-        yield ("blocks", line.number, line.offset, line.text, block)
+        settings = [Setting(line, "", "world_size", self._gpus)]
+        return config_rows("progress", line, settings, last_line=line.number, complete=True)
 
 
 def _open_progress(line: BlockLine) -> _Progress | None:

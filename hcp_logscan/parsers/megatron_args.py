@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from hcp_logscan.parsers.base import BlockLine, BlockParser
+from hcp_logscan.parsers.base import BlockLine, BlockParser, Setting, config_rows, spoiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,27 +44,16 @@ class _WorldSizeLine:
 
     def rows(self) -> Iterator[Row]:
         line = self._line
-        found = {
-            key: match[1]
-            for key, regex in _WORLD_KEYS.items()
-            if (match := regex.search(line.text))
+        matches = {
+            key: match for key, regex in _WORLD_KEYS.items() if (match := regex.search(line.text))
         }
-        for key, value in found.items():
-            own = {
-                "source": "world_size_line",
-                "block": line.number,
-                "section": "",
-                "key": key,
-                "value": value,
-            }
-            yield ("config", line.number, line.offset, line.text, own)
-        block = {
-            "source": "world_size_line",
-            "last_line": line.number,
-            "complete": True,
-            "entries": len(found),
-        }
-        yield ("blocks", line.number, line.offset, line.text, block)
+        if "pipeline_model_parallel_size" not in matches and matches:
+            # every version ends with it: this line is cut, and so may be its last number
+            del matches[max(matches, key=lambda key: matches[key].end())]
+        settings = [Setting(line, "", key, match[1]) for key, match in matches.items()]
+        yield from config_rows(
+            "world_size_line", line, settings, last_line=line.number, complete=True
+        )
 
 
 _HEAD: Final = re.compile(r"^-{3,} arguments -{3,}\s*$")
@@ -78,7 +67,7 @@ class _ArgumentDump:
     def __init__(self, line: BlockLine) -> None:
         self._head, self._last = line, line.number
         self._complete = False
-        self._entries: list[tuple[BlockLine, str, str]] = []
+        self._settings: list[Setting] = []
 
     def feed(self, line: BlockLine) -> bool:
         if _HEAD.match(line.text):
@@ -88,28 +77,21 @@ class _ArgumentDump:
             return True
         entry = _ENTRY.match(line.text)
         if entry and (entry["dots"] or len(entry["key"]) >= _PADDED_NAME):
-            self._entries.append((line, entry["key"], entry["value"].strip()))
+            setting = Setting(line, "", entry["key"], entry["value"].strip())
+            self._settings.append(setting)
             self._last = line.number
+        elif torn := spoiled(line, ""):
+            self._settings.append(torn)
         return False
 
     def rows(self) -> Iterator[Row]:
-        head = self._head
-        for line, key, value in self._entries:
-            own = {
-                "source": "args_dump",
-                "block": head.number,
-                "section": "",
-                "key": key,
-                "value": value,
-            }
-            yield ("config", line.number, line.offset, line.text, own)
-        block = {
-            "source": "args_dump",
-            "last_line": self._last,
-            "complete": self._complete,
-            "entries": len(self._entries),
-        }
-        yield ("blocks", head.number, head.offset, head.text, block)
+        return config_rows(
+            "args_dump",
+            self._head,
+            self._settings,
+            last_line=self._last,
+            complete=self._complete,
+        )
 
 
 PARSERS = (

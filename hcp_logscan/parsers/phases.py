@@ -95,7 +95,7 @@ PARSERS = (
         name="bridge-hyper-comm-grid",
         table="paths",
         needles=("> initialized HyperCommGrid",),
-        pattern=r"^> initialized HyperCommGrid\b",
+        pattern=r"^> initialized HyperCommGrid\b(?:.*\bcp=(?P<grid_cp>[0-9]+))?",
         constants={"kind": "hyper_comm_grid"},
         sample="> initialized HyperCommGrid with tp=1, pp=1, cp=16, dp=2",
         drift=False,

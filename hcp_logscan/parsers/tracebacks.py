@@ -121,6 +121,7 @@ class _Traceback:
             "frames": self._frames,
             "last_frame": self._frame or None,
             "last_source": self._source or None,
+            "first_line": self._head.number,
             "last_line": self._last,
             "complete": self._exception is not None,
             "chained": self._chained,
@@ -148,6 +149,22 @@ PARSERS = (
         "    assert args.context_parallel_size == prod(args.hierarchical_context_parallel_sizes)\n"
         "           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
         "AssertionError\n",
+    ),
+    LineParser(
+        name="python-handled",
+        table="handled",
+        needles=(
+            "Exception ignored in",
+            "Exception in thread ",
+            "--- Logging error ---",
+            "Error in atexit.",
+            "Error in sys.excepthook",
+        ),
+        pattern=r"^(?:Exception ignored in|Exception in thread |--- Logging error ---"
+        r"|Error in atexit\.|Error in sys\.excepthook)",
+        constants={"kind": "handled"},
+        sample="Exception ignored in: <function Queue.__del__ at 0x7f00>",
+        drift=False,
     ),
     LineParser(
         name="cp-start-up-check",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hcp_logscan.model.report import SCHEMA
 from hcp_logscan.reporting.safe import encodable
+from hcp_logscan.reporting.topology import groups
 
 if TYPE_CHECKING:
     from hcp_logscan.model.finding import Finding, Judgement, Location, Verdict
@@ -46,6 +47,7 @@ def document(data: ReportData) -> dict[str, Any]:
         "series": asdict(data.series),
         "health": _health(data.health),
         "jobs": [asdict(job) for job in data.jobs],
+        "topology": _topology(data),
     }
     return {key: _plain(value) for key, value in plain.items()}
 
@@ -120,6 +122,18 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
 
 def _health(health: Health) -> dict[str, Any]:
     return asdict(health)
+
+
+def _topology(data: ReportData) -> dict[str, Any] | None:
+    found = groups(data.topology)
+    if found is None:
+        return None
+    return {
+        "cp_size": found.cp_size,
+        "sizes": found.sizes,
+        "ranks_seen": found.ranks_seen,
+        "wrong": [asdict(difference) for difference in found.wrong],
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from hcp_logscan.reporting import words
+from hcp_logscan.reporting import topology, words
 from hcp_logscan.reporting.safe import cut, one_line
 from hcp_logscan.reporting.text import health_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from hcp_logscan.model.finding import Evidence, Finding, Location
     from hcp_logscan.model.report import ReportData
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MAX_FINDINGS: Final = 5
 MAX_EVIDENCE: Final = 3
 MAX_PIECES: Final = 10
+MAX_LINES: Final = 2
 _PROSE: Final = 1_000
 _LOG: Final = 300
 
@@ -110,6 +111,8 @@ def _head(data: ReportData) -> Iterator[str]:
         if verdict.summary:
             yield escaped(cut(verdict.summary, _PROSE))
         yield f"Coverage: {escaped(words.coverage(verdict, data.run.world_size))}."
+    if groups := topology.line(data.topology):
+        yield f"Groups: {escaped(groups)}."
     if traits:
         yield traits
     yield "\n".join(_numbers(data))
@@ -175,10 +178,11 @@ def _details(data: ReportData) -> Iterator[str]:
     if verdict.reasons or verdict.evidence or verdict.not_seen:
         yield "<details><summary>Evidence for the verdict</summary>"
         yield from _bullets(escaped(text) for text in verdict.reasons)  # may quote the log
-        for piece in verdict.evidence[:MAX_PIECES]:
-            yield from _piece(piece)
-        if len(verdict.evidence) > MAX_PIECES:
-            yield f"{len(verdict.evidence) - MAX_PIECES:,} more pieces of evidence."
+        joined = words.same_pieces(verdict.evidence)
+        for pieces in joined[:MAX_PIECES]:
+            yield from _pieces(pieces)
+        if hidden := sum(len(pieces) for pieces in joined[MAX_PIECES:]):
+            yield f"{hidden:,} more pieces of evidence."
         if verdict.not_seen:
             yield "Not seen (silence is not evidence):"
             yield from _bullets(prose(text) for text in verdict.not_seen)
@@ -199,10 +203,14 @@ def _bullets(texts: Iterable[str]) -> Iterator[str]:
         yield bullets
 
 
-def _piece(piece: Evidence) -> Iterator[str]:
-    explanation = f": {escaped(piece.explanation)}" if piece.explanation else ""
-    yield f"**{piece.channel}** says {piece.says}, grade {piece.grade}{explanation}"
-    yield fenced((_line(piece.location),))
+def _pieces(pieces: Sequence[Evidence]) -> Iterator[str]:
+    """What one channel says once or on many ranks, with the first lines that say so."""
+    first = pieces[0]
+    many = f" ({words.lines_on_ranks(pieces)})" if len(pieces) > 1 else ""
+    layers = f" of {escaped(first.layer_kind)} layers" if first.layer_kind else ""
+    explanation = f": {escaped(first.explanation)}" if first.explanation else ""
+    yield f"**{first.channel}** says {first.says}{layers}, grade {first.grade}{many}{explanation}"
+    yield fenced(_line(piece.location) for piece in pieces[:MAX_LINES])
 
 
 def _line(place: Location) -> str:

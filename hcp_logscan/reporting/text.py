@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Final
 
-from hcp_logscan.reporting import words
+from hcp_logscan.reporting import topology, words
 from hcp_logscan.reporting.safe import cut, one_line
 
 if TYPE_CHECKING:
@@ -108,10 +108,17 @@ def _head(data: ReportData, paper: _Paper) -> None:
         paper.line(words.progress(data), "" if finding else "bold")
         known = f"{word.lower()} ({verdict.confidence} confidence)"
         paper.line(f"Hierarchical CP: {known}. {verdict.summary or meaning}".rstrip())
+        _groups(data, paper)
         return
     paper.line(f"HCP {word.upper()}  ({verdict.confidence} confidence)", _STYLES[tone])
     paper.line(verdict.summary or f"{meaning}.", "bold")
     paper.hang("Coverage: ", words.coverage(verdict, data.run.world_size))
+    _groups(data, paper)
+
+
+def _groups(data: ReportData, paper: _Paper) -> None:
+    if text := topology.line(data.topology):
+        paper.hang("Groups: ", text)
 
 
 def _about(finding: Finding) -> str:

@@ -12,6 +12,7 @@ from hcp_logscan.reporting.charts import charts
 from hcp_logscan.reporting.rankmap import RankMap, rank_map
 from hcp_logscan.reporting.safe import cut
 from hcp_logscan.reporting.text import health_line
+from hcp_logscan.reporting.topology import topology_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,6 +25,9 @@ MAX_FINDINGS: Final = 40
 """Findings shown in full; the rest in one table."""
 
 OPEN_LINES: Final = 3
+OPEN_PIECES: Final = 2
+"""Lines shown of what a channel says on many ranks: one per level of one rank."""
+
 MAX_LINES: Final = 12
 MAX_RANKS: Final = 1_024
 MAX_ROWS: Final = 2_000
@@ -73,14 +77,16 @@ class FindingView:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceView:
-    """One piece of evidence, ready to show."""
+    """What a channel says, once or on many ranks, ready to show."""
 
     says: str
     tone: Tone
     grade: str
-    traits: str
+    traits: tuple[str, ...]
     explanation: str
-    excerpt: Excerpt
+    excerpts: tuple[Excerpt, ...]
+    more_excerpts: tuple[Excerpt, ...]
+    hidden: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +98,10 @@ class ChannelView:
     summary: str
     tone: Tone
     grade: str
-    ranks: str
+    lines: str
     pieces: tuple[EvidenceView, ...]
     hidden: int
+    "Lines of pieces that are not shown."
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +191,7 @@ def page(data: ReportData) -> dict[str, Any]:
         "full_config": judged.full_config[:MAX_ROWS] if judged else (),
         "hidden_config": max(len(judged.full_config) - MAX_ROWS, 0) if judged else 0,
         "facts": facts(judged),
+        "topology": topology_view(data.topology),
         "rank_map": _rank_map(data),
         "ranks": [rank_view(row) for row in data.ranks[:MAX_RANKS]],
         "hidden_ranks": max(len(data.ranks) - MAX_RANKS, 0),
@@ -253,7 +261,9 @@ def _range(low: float | None, high: float | None, show: Callable[[float | None],
 
 
 def _share(data: ReportData) -> int | None:
-    """Confirmed ranks in percent of all, for the meter; None without ranks."""
+    """Confirmed ranks in percent of all, for the meter; None where no rank had to confirm."""
+    if words.configured(data.verdict):
+        return None
     whole = max(data.verdict.ranks_seen, data.run.world_size or 0)
     return data.verdict.ranks_confirmed * 100 // whole if data.verdict.ranks_seen else None
 
@@ -331,6 +341,7 @@ def channels(verdict: Verdict) -> list[ChannelView]:
 def _channel(name: str, meaning: str, pieces: Sequence[Evidence]) -> ChannelView:
     says = {piece.says for piece in pieces}
     loud = [word for word in ("active", "inactive") if word in says]
+    joined = words.same_pieces(pieces)
     tone: Tone = _SAYS_TONES[loud[0]] if len(loud) == 1 else ("bad" if loud else "calm")
     return ChannelView(
         name=name,
@@ -338,20 +349,26 @@ def _channel(name: str, meaning: str, pieces: Sequence[Evidence]) -> ChannelView
         summary=" and ".join(loud) or "neutral",
         tone=tone,
         grade=min(piece.grade for piece in pieces),
-        ranks=words.ranks(p.location.rank for p in pieces if p.location.rank is not None),
-        pieces=tuple(_piece(piece) for piece in pieces[:MAX_LINES]),
-        hidden=max(len(pieces) - MAX_LINES, 0),
+        lines=words.lines_on_ranks(pieces),
+        pieces=tuple(_piece(same) for same in joined[:MAX_LINES]),
+        hidden=sum(len(same) for same in joined[MAX_LINES:]),
     )
 
 
-def _piece(piece: Evidence) -> EvidenceView:
+def _piece(pieces: Sequence[Evidence]) -> EvidenceView:
+    first = pieces[0]
+    excerpts = tuple(excerpt(piece.location) for piece in pieces[:MAX_LINES])
+    layers = f"{first.layer_kind} layers" if first.layer_kind else ""
+    many = words.lines_on_ranks(pieces) if len(pieces) > 1 else ""
     return EvidenceView(
-        says=piece.says,
-        tone=_SAYS_TONES[piece.says],
-        grade=piece.grade,
-        traits=f"{piece.layer_kind} layers" if piece.layer_kind else "",
-        explanation=piece.explanation,
-        excerpt=excerpt(piece.location),
+        says=first.says,
+        tone=_SAYS_TONES[first.says],
+        grade=first.grade,
+        traits=tuple(trait for trait in (layers, many) if trait),
+        explanation=first.explanation,
+        excerpts=excerpts[:OPEN_PIECES],
+        more_excerpts=excerpts[OPEN_PIECES:],
+        hidden=max(len(pieces) - MAX_LINES, 0),
     )
 
 

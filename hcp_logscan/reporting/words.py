@@ -7,9 +7,9 @@ import re
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from hcp_logscan.model.finding import Channel, Finding, Severity, Status, Verdict
+    from hcp_logscan.model.finding import Channel, Evidence, Finding, Severity, Status, Verdict
     from hcp_logscan.model.report import AttemptData, AttemptOutcome, LossSpread, ReportData, Spread
 
 Tone = Literal["good", "bad", "warn", "calm"]
@@ -143,6 +143,34 @@ def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
     return found
 
 
+def members(numbers: Sequence[int], limit: int = 12) -> str:
+    """Members of a group in their own order, steps of equal size joined.
+
+    >>> members([0, 1, 2, 3]), members([0, 8]), members([0, 8, 16, 24]), members([1, 0, 2])
+    ('0-3', '0, 8', '0-24 in steps of 8', '1, 0, 2')
+    >>> members([0, 1, 5, 3], limit=2)
+    '0-1, 5 and 1 more'
+    """
+    parts: list[tuple[str, int]] = []
+    start = 0
+    while start < len(numbers):
+        end = start + 1
+        step = numbers[end] - numbers[start] if end < len(numbers) else 0
+        while step > 0 and end + 1 < len(numbers) and numbers[end + 1] - numbers[end] == step:
+            end += 1
+        count = end - start + 1
+        if step == 1 or (step > 1 and count > 2):
+            steps = "" if step == 1 else f" in steps of {step:,}"
+            parts.append((f"{numbers[start]}-{numbers[end]}{steps}", count))
+            start = end + 1
+        else:
+            parts.append((str(numbers[start]), 1))
+            start += 1
+    rest = sum(count for _, count in parts[limit:])
+    shown = ", ".join(text for text, _ in parts[:limit])
+    return f"{shown} and {rest:,} more" if rest else shown
+
+
 def ranks(numbers: Iterable[int]) -> str:
     """`rank 3`, `ranks 0-3, 7`, or nothing."""
     listed = sorted(set(numbers))
@@ -193,9 +221,13 @@ def iteration_span(attempt: AttemptData) -> str:
 
 def coverage(verdict: Verdict, world_size: int | None) -> str:
     """On how many ranks the verdict was seen, out of how many."""
+    if configured(verdict):
+        return "decided by configuration, for all ranks"
     seen = plural(verdict.ranks_seen, "rank")
     if not verdict.ranks_seen:
         text = "ranks cannot be told apart in these logs"
+    elif not verdict.ranks_confirmed and _deciding(verdict):
+        text = f"seen in lines that name no rank; {seen} in these logs"
     elif not verdict.ranks_confirmed:
         text = f"runtime evidence on none of {seen}"
     else:
@@ -203,6 +235,25 @@ def coverage(verdict: Verdict, world_size: int | None) -> str:
     if world_size is not None and 0 < verdict.ranks_seen < world_size:
         text += f"; the world has {world_size:,}"
     return text
+
+
+_CONFIGURED: Final = frozenset({"config", "path", "assertion"})
+
+
+def _deciding(verdict: Verdict) -> list[Evidence]:
+    """Evidence that is strong enough to decide and says what the verdict says."""
+    return [p for p in verdict.evidence if p.says == verdict.status and p.grade != "C"]
+
+
+def configured(verdict: Verdict) -> bool:
+    """Whether the configuration, the same on all ranks, decided and no rank had to confirm it."""
+    if verdict.ranks_confirmed:
+        return False
+    if verdict.status in {"not_requested", "rejected", "degenerate"}:
+        return True
+    deciding = _deciding(verdict)
+    by_channel = any(piece.channel in _CONFIGURED for piece in deciding)
+    return verdict.status == "inactive" and (by_channel or not deciding)
 
 
 def run_traits(data: ReportData) -> tuple[str, ...]:
@@ -294,6 +345,30 @@ def alike(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[int, ...]]]:
     for finding in findings:
         joined.setdefault((finding.rule, finding.severity), []).append(finding)
     return [(same[0], tuple(other.attempt for other in same[1:])) for same in joined.values()]
+
+
+def same_pieces(evidence: Iterable[Evidence]) -> list[list[Evidence]]:
+    """Evidence that says one thing, joined: strongest channel first, neutral pieces last."""
+    joined: dict[tuple[int, bool, str, str, str, str], list[Evidence]] = {}
+    order = list(CHANNEL_WORDS)
+    for piece in evidence:
+        key = (
+            order.index(piece.channel),
+            piece.says == "neutral",
+            piece.grade,
+            piece.says,
+            piece.layer_kind or "",
+            piece.explanation,
+        )
+        joined.setdefault(key, []).append(piece)
+    return [joined[key] for key in sorted(joined, key=lambda key: key[:3])]
+
+
+def lines_on_ranks(pieces: Sequence[Evidence]) -> str:
+    """`128 lines, ranks 0-63`: how often something was said, and where that is known."""
+    found = {piece.location.rank for piece in pieces}
+    parts = (plural(len(pieces), "line"), ranks(rank for rank in found if rank is not None))
+    return ", ".join(part for part in parts if part)
 
 
 def safe_link(reference: str) -> bool:

@@ -57,7 +57,7 @@ _NODE: Final = re.compile(
     re.IGNORECASE,
 )
 _GLOBAL_RANK: Final = re.compile(
-    r"(?:^|[^a-z])(?:global[-_.]?)?rank[-_.=]?(?P<rank>\d{1,7})(?!\d)", re.IGNORECASE
+    r"(?:^|(?<!lora)[^a-z])(?:global[-_.]?)?rank[-_.=]?(?P<rank>\d{1,7})(?!\d)", re.IGNORECASE
 )
 _LOCAL_RANK: Final = re.compile(r"local[-_.]?rank[-_.=]?(?P<rank>\d{1,7})(?!\d)", re.IGNORECASE)
 _END: Final = r"\.(?:out|err|log|txt)(?:\.(?:gz|zst|xz|bz2))?$"

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from hcp_logscan.analysis.facts import ITERATION_FACTS
+from hcp_logscan.analysis.topology import Layout, topology
 from hcp_logscan.model.finding import Evidence, Finding, Judgement, Location, Verdict
 from hcp_logscan.model.report import (
     AttemptData,
@@ -18,6 +19,7 @@ from hcp_logscan.model.report import (
     Health,
     JobRow,
     LossSpread,
+    RankGroups,
     RankRow,
     ReportData,
     RunInfo,
@@ -294,7 +296,7 @@ def inactive() -> ReportData:
             )
             for n in range(30)
         ),
-        (
+        jobs=(
             JobRow("812345", 31, "2026-03-01T11:00:00", judged=True),
             JobRow("812001", 31, None, judged=False),
         ),
@@ -479,6 +481,117 @@ def huge() -> ReportData:
     )
 
 
+def groups(
+    world: int,
+    sizes: tuple[int, int],
+    *,
+    tp: int = 1,
+    seen: range = range(0),
+    wrong: tuple[int, ...] = (),
+) -> tuple[RankGroups, ...]:
+    """Hierarchical groups; ranks of `wrong` were seen on L0 with the members of their L1 group."""
+    tables = {
+        "dump_groups": pl.DataFrame(
+            schema={"event_rank": pl.Int64, "description": pl.String, "ranks": pl.List(pl.Int64)}
+        ),
+        "group_lines": pl.DataFrame(
+            schema={
+                "kind": pl.String,
+                "description": pl.String,
+                "guid": pl.String,
+                "global_rank": pl.Int64,
+                "size": pl.Int64,
+            }
+        ),
+    }
+    rows = topology(tables, Layout(world, tp, sizes[0] * sizes[1], 1, sizes))
+    return tuple(
+        dataclasses.replace(row, seen_l0=row.l1 if row.rank in wrong else row.l0, seen_l1=row.l1)
+        if row.rank in seen
+        else row
+        for row in rows
+    )
+
+
+def mixed() -> ReportData:
+    """64 ranks, each with evidence of several channels; two of them are off."""
+    base = inactive()
+    ranks, off = range(64), (17, 42)
+    line = "[DEBUG | DotProductAttention]: Running with config={'context_parallel': %s, 'cp_comm_type': 'a2a+p2p', 'is_training': True}"
+    asked = "The configuration asks for hierarchical context parallelism; that is intent, no proof."
+    opened = "The communicators of both hierarchical levels were opened; nothing but attention uses them."
+    used = "All-to-all on level L0 and send/recv on level L1 were recorded."
+    on = "Context parallelism is on in a layer with a2a+p2p: there the wrapper passes the hierarchical groups or nothing."
+    evidence = [
+        Evidence("config", "neutral", "C", place(44, "  cp_comm_type ... ['a2a+p2p']"), asked),
+        *(
+            Evidence(
+                "c10d",
+                "active",
+                "A",
+                place(
+                    700 + k,
+                    f"[rank{n}]:[I301 09:13:51.400 ProcessGroupNCCL.cpp:2774] [PG ID 9 PG GUID 31(HIERARCHICAL_CONTEXT_PARALLEL_GROUP_L{k}) Rank 0] ProcessGroupNCCL broadcast unique ID through store took 0.093 ms",
+                    n,
+                ),
+                opened,
+            )
+            for n in ranks
+            for k in (0, 1)
+        ),
+        *(
+            Evidence(
+                "te_debug",
+                "inactive" if n in off else "active",
+                "A",
+                place(900, line % (n not in off), n),
+                "A training layer that asks for a2a+p2p ran with context parallelism off."
+                if n in off
+                else on,
+                layers,
+            )
+            for n in ranks
+            for layers in ("text", "vision")
+        ),
+        *(
+            Evidence(
+                "flight_recorder",
+                "active",
+                "A",
+                place(3 + k, f"('3{k}', 'HIERARCHICAL_CONTEXT_PARALLEL_GROUP_L{k}')", n),
+                used,
+            )
+            for n in ranks
+            for k in (0, 1)
+        ),
+        Evidence("nccl", "neutral", "C", place(77, "NCCL INFO comm 0x55 rank 1 nranks 2", None)),
+        Evidence(
+            "print", "active", "B", place(60, "> hierarchical groups created", None), "By hand."
+        ),
+    ]
+    verdict = Verdict(
+        "mixed",
+        "low",
+        "Hierarchical context parallelism was on in some places and off in others.",
+        ("Contradiction: evidence of grade A says active, evidence of grade A says inactive.",),
+        STEPS,
+        0,
+        64,
+        tuple(evidence),
+    )
+    attempt = AttemptData(0, verdict, "completed", None, None, 1, 120, 120, CONFIG)
+    return dataclasses.replace(
+        base,
+        run=dataclasses.replace(base.run, world_size=64),
+        verdict=verdict,
+        judged_attempt=0,
+        attempts=(attempt,),
+        findings=(),
+        jobs=(),
+        topology=groups(64, (8, 2), seen=range(60), wrong=off),
+    )
+
+
 def filled(value: Any, text: str) -> Any:
     """The same report with `text` in every free text field."""
     if isinstance(value, pl.DataFrame):
@@ -507,4 +620,4 @@ def _replaced(name: str, value: Any, text: str) -> Any:
     return filled(value, text)
 
 
-ALL = (inactive, unconfirmed, not_requested, empty)
+ALL = (inactive, unconfirmed, not_requested, empty, mixed)

@@ -54,20 +54,25 @@ def _at(document, path):
 
 
 FREE = {"config", "facts"}
+OPTIONAL = {"topology"}  # came later: older reports of the same version lack it
+
+
+def _full():
+    return dataclasses.replace(samples.inactive(), topology=samples.mixed().topology)
 
 
 def _paths():
-    document = json.loads(render_json(samples.inactive()))
+    document = json.loads(render_json(_full()))
     return [path for path in _objects(document) if not FREE & set(path)]
 
 
 @pytest.mark.parametrize("path", _paths(), ids=str)
 def test_schema_rejects_an_unknown_and_a_missing_member(validator, path):
-    document = json.loads(render_json(samples.inactive()))
+    document = json.loads(render_json(_full()))
     more = copy.deepcopy(document)
     _at(more, path)["surprise"] = 1
     assert not validator.is_valid(more)
-    for key in _at(document, path):
+    for key in _at(document, path).keys() - OPTIONAL:
         less = copy.deepcopy(document)
         del _at(less, path)[key]
         assert not validator.is_valid(less), key
@@ -86,10 +91,12 @@ def test_schema_rejects_an_unknown_and_a_missing_member(validator, path):
         (("attempts", 0, "outcome"), "fine"),
         (("run", "baseline"), "other"),
         (("series", "step_ms", "median"), "5 s"),
+        (("topology", "sizes"), [8]),
+        (("topology", "wrong", 0, "level"), 2),
     ],
 )
 def test_schema_rejects_a_wrong_value(validator, path, wrong):
-    document = json.loads(render_json(samples.inactive()))
+    document = json.loads(render_json(_full()))
     _at(document, path[:-1])[path[-1]] = wrong
     assert not validator.is_valid(document)
 
@@ -100,6 +107,25 @@ def test_members_stand_in_the_order_of_the_contract():
     first = document["findings"][0]
     assert list(first)[:6] == ["rule", "name", "severity", "confidence", "attempt", "iteration"]
     assert list(first["evidence"][0]) == ["rank", "file", "line", "text"]
+
+
+def test_topology_lists_ranks_with_other_members():
+    data = samples.inactive()
+    assert json.loads(render_json(data))["topology"] is None
+    rows = samples.groups(8, (2, 2), seen=range(6), wrong=(1,))
+    document = json.loads(render_json(dataclasses.replace(data, topology=rows)))
+    assert document["topology"] == {
+        "cp_size": 4,
+        "sizes": [2, 2],
+        "ranks_seen": 6,
+        "wrong": [{"rank": 1, "level": 0, "expected": [0, 1], "seen": [1, 3]}],
+    }
+
+
+def test_report_without_topology_is_valid_too(validator):
+    document = json.loads(render_json(samples.inactive()))
+    del document["topology"]
+    validator.validate(document)
 
 
 def test_nan_and_infinity_become_null():
