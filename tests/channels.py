@@ -844,6 +844,10 @@ def allowed(
     one = bool(job.sizes) and 1 in (job.sizes or ())
     if asks and one and (seen.sizes or seen.complete) and status in {"", "active"}:
         return frozenset({"degenerate"} if seen.complete else {"degenerate", "inconclusive"})
+    leaning = {(piece.channel, piece.grade) for piece in pieces} == {("te_debug", "B")}
+    if status == "active" and leaning and not seen.complete:
+        # Transformer Engine before 2.8 leans on a configuration that is cut off.
+        return frozenset({"active", "inconclusive"})
     if status:
         return frozenset({status})
     if seen.complete and asks and finished:

@@ -620,6 +620,18 @@ def test_each_attempt_has_a_verdict_of_its_own(layout: str, tmp_path: Path) -> N
     assert equivalence(report) == []
 
 
+@pytest.mark.parametrize("layout", ["torchrun_tee", "console", "srun_label", "merged"])
+@pytest.mark.parametrize("runtime", [TE, C10D], ids=["te", "c10d"])
+def test_a_second_attempt_that_prints_the_same_is_active_too(
+    runtime: Runtime, layout: str, tmp_path: Path
+) -> None:
+    job = replace(JOB, layout=layout, attempts=2, iterations=4)
+    report = scan_or_nothing(write(files_of(job, with_channels(job, runtime)), tmp_path / "run"))
+    assert report is not None
+    assert [x.verdict.status for x in report.data.attempts] == ["active", "active"]
+    assert equivalence(report) == []
+
+
 def layer_off(line: Line) -> list[Line]:
     """A second kind of layer on the same rank, that asks for a2a+p2p and runs without CP."""
     if not isinstance(line, Said) or line.kind != "te":
@@ -733,7 +745,7 @@ def torn(texts: list[str]) -> list[str]:
     places = [
         n
         for n, (text, after) in enumerate(pairwise(out))
-        if " commId " in text and "NCCL INFO" in after and text.split()[0] != after.split()[0]
+        if "Init COMPLETE" in text and "NCCL INFO" in after and text.split()[0] != after.split()[0]
     ]
     assert places
     for n in places[::2]:
@@ -745,7 +757,7 @@ def torn(texts: list[str]) -> list[str]:
 
 def test_torn_lines_are_noted_and_decide_nothing(tmp_path: Path) -> None:
     job = replace(JOB, layout="merged")
-    files = files_of(job, with_channels(job, Runtime(nccl="2.27")))
+    files = files_of(job, with_channels(job, Runtime(nccl="2.21")))
     glued = {name: torn(texts) for name, texts in files.items()}
     for name, shape, noted in (("whole", files, False), ("torn", glued, True)):
         report = scan_or_nothing(write(shape, tmp_path / name / "run"))

@@ -55,7 +55,7 @@ def test_links_between_documents_lead_somewhere():
             assert (document.parent / target).exists(), f"{document.name}: {target}"
 
 
-@pytest.mark.parametrize("document", ["CHANGELOG.md", "docs/verdict.md"])
+@pytest.mark.parametrize("document", ["CHANGELOG.md", "docs/verdict.md", "docs/evidence.md"])
 def test_rules_named_in_documents_exist(document):
     known = {rule.id for rule in load_rules()}
 

@@ -26,7 +26,7 @@ from channels import (
     write,
 )
 from compose import LAYOUTS, STACKS, Job, Line
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from runs import OFF_RULES, equivalence, scan_or_nothing
 
@@ -42,6 +42,7 @@ EXAMPLES = 23
 """Runs of each of the 24 tests."""
 
 FAMILIES = ("c10d", "te", "several")
+WHERE = (*LAYOUTS, "ray")
 NOISE = ("blank", "ansi", "crlf", "bars", "dropped", "copy")
 MEGATRON = tuple(name for name, stack in STACKS.items() if stack.framework == "megatron")
 UNGUARDED = tuple(name for name, stack in STACKS.items() if not stack.guarded)
@@ -240,9 +241,9 @@ def judged(run: Run) -> None:
 
 @pytest.mark.usefixtures("compiled_once")
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("layout", (*LAYOUTS, "ray"))
+@pytest.mark.parametrize("layout", WHERE)
 def test_a_drawn_run_is_judged_by_what_it_printed(layout: str, family: str) -> None:
-    number = 3 * (*LAYOUTS, "ray").index(layout) + FAMILIES.index(family)
+    number = 3 * WHERE.index(layout) + FAMILIES.index(family)
     check: Callable[[], None] = given(runs(layout, family))(judged)
     limits = settings(
         max_examples=EXAMPLES,
@@ -250,6 +251,7 @@ def test_a_drawn_run_is_judged_by_what_it_printed(layout: str, family: str) -> N
         derandomize=True,
         database=None,
         print_blob=False,
+        phases=[Phase.generate],  # shrinking scans hundreds of runs more
         suppress_health_check=list(HealthCheck),
     )
     seed(number)(limits(check))()

@@ -34,6 +34,22 @@ class AttemptAnalysis:
     topology: tuple[RankGroups, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """What may be another attempt's, in a job whose attempts differ in their CP configuration."""
+
+    iterations: bool = False
+    dumps: bool = False
+    "Flight-recorder dumps do not say which attempt wrote them."
+
+    def weakened(self, piece: Evidence) -> Evidence:
+        """The piece at grade C where it rests on what may be another attempt's."""
+        shaky = (self.iterations and piece.says == "inactive") or (
+            self.dumps and piece.channel == "flight_recorder"
+        )
+        return replace(piece, grade="C") if shaky else piece
+
+
 def analyse_attempt(
     number: int,
     events: Mapping[str, pl.DataFrame],
@@ -43,13 +59,12 @@ def analyse_attempt(
     failed: Failures,
     coverage: Coverage,
     names: Sequence[str],
-    guessed: bool = False,
+    unsure: Unsure,
 ) -> AttemptAnalysis:
     """Facts, evidence and verdict of one attempt.
 
     `events` are all event tables of the job with `attempt` and `event_rank`, `series` is the fact
-    table `iterations`, `names` are the file names by index. `guessed` says that the iterations may
-    belong to another attempt with another configuration: silence of this one then proves nothing.
+    table `iterations`, `names` are the file names by index.
     """
     mine = {table: frame.filter(pl.col("attempt") == number) for table, frame in events.items()}
     rows = series.filter(pl.col("attempt") == number)
@@ -71,8 +86,7 @@ def analyse_attempt(
     facts.update(_broken(mine, failed))
     view = evidence.AttemptView(number, facts, known, mine, names)
     pieces = evidence.collect(view)
-    if guessed:
-        pieces = tuple(_weakened(piece) for piece in pieces)
+    pieces = tuple(unsure.weakened(piece) for piece in pieces)
     facts.update(runtime.facts(view, pieces))
     pp_before_dp = config.states_true(known, "use_tp_pp_dp_mapping")
     groups = topology.topology(mine, topology.layout_of(facts, pp_before_dp=pp_before_dp))
@@ -94,11 +108,6 @@ def analyse_attempt(
         _iso(times.max()),
         groups,
     )
-
-
-def _weakened(piece: Evidence) -> Evidence:
-    """Evidence that rests on finished iterations, where these are not surely this attempt's."""
-    return replace(piece, grade="C") if piece.says == "inactive" else piece
 
 
 def _engine_version(lines: pl.DataFrame) -> str | None:

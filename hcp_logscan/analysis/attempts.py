@@ -231,7 +231,10 @@ def boundaries(
         launches = _launches([segments[file] for file in leading], stamps)
         for attempt, launch in enumerate(launches):
             rows.extend((segment.file, segment.start, attempt) for segment in launch.segments)
-        for file in set(free) - set(leading):
+        for file in sorted(set(free) - set(leading)):
+            if files[file].kind == "dump":  # written over by each attempt: the last one's, if any's
+                rows.append((file, 0, max(len(launches) - 1, 0)))
+                continue
             mine_rows, unsure = _follow(tables, file, launches)
             guessed |= unsure
             rows.extend((file, line, attempt) for line, attempt in mine_rows)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from hcp_logscan.analysis import attempts, config, failures, iterations, jobs, ranks
-from hcp_logscan.analysis.attempt import AttemptAnalysis, analyse_attempt
+from hcp_logscan.analysis.attempt import AttemptAnalysis, Unsure, analyse_attempt
 from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.health import health_of, rank_rows
 from hcp_logscan.engine.run import Tables, scan_files
@@ -131,7 +131,8 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     }
     events["assertions"] = _assertions(events, failed)
     names = [file.name for file in files]
-    guessed = cut.guessed and len({_cp_of(known) for known in configs.values()}) > 1
+    differ = len({_cp_of(known) for known in configs.values()}) > 1
+    unsure = Unsure(iterations=differ and cut.guessed, dumps=differ)
     analysed = tuple(
         analyse_attempt(
             n,
@@ -141,7 +142,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
             failed=failed[n],
             coverage=coverage,
             names=names,
-            guessed=guessed,
+            unsure=unsure,
         )
         for n in numbers
     )

@@ -14,7 +14,12 @@ import polars as pl
 
 from hcp_logscan.model import events
 from hcp_logscan.parsers.base import BlockLine, BlockParser, LineParser, conform
-from hcp_logscan.parsers.flight_recorder import MAX_DUMP_BYTES, DumpError, parse_dump
+from hcp_logscan.parsers.flight_recorder import (
+    MAX_DUMP_BYTES,
+    DumpError,
+    NoDumpError,
+    parse_dump,
+)
 from hcp_logscan.parsers.registry import needles, owners, parsers
 from hcp_logscan.sources import prefixes, reader
 from hcp_logscan.sources.scanner import ScanStats, scan
@@ -323,6 +328,8 @@ def scan_unit(unit: Unit) -> UnitResult:
                 stats = scan(stream, needles(), collector, unit.start, unit.end)
         finally:
             stream.close()
+    except NoDumpError:
+        pass  # named like a dump: somebody else's file, and no trouble
     except DumpError as failure:
         error = str(failure)
     except reader.READ_ERRORS as failure:

@@ -39,46 +39,15 @@ _MAX_RANKS: Final = 1_000_000
 _MAX_TEXT: Final = 300
 "Characters of a name or description; one memoised text can stand in every entry."
 
-_NAME: Final = re.compile(
-    r"(?:(?:[\w.-]*[_.-])?(?:nccl|rccl|hccl|xccl|comm_lib)_trace_rank_"
-    r"(?:(?:[\w.-]*[_-])?(?P<trace>\d{1,7})|[\w.-]*\d)"
-    r"|[\w.-]*_dump_(?:rank_?)?(?P<dump>\d{1,7})"
-    r"|[\w.-]*fr_trace\w*[._-](?:rank_?)?(?P<recorder>\d{1,7}))"
-    r"(?:\.(?:pickle|pkl|json))?(?:\.(?:gz|zst|xz|bz2))?",
-    re.ASCII,
-)
 _JSON_NAME: Final = re.compile(r"\.json(?:\.(?:gz|zst|xz|bz2))?$")
 
 
 class DumpError(ValueError):
-    """A file that is no dump or cannot be read safely. The message continues the file's name."""
+    """A dump that cannot be read safely. The message continues the file's name."""
 
 
-def is_dump_name(name: str) -> bool:
-    """Whether a file's name is that of a dump; the folders before it do not count.
-
-    >>> is_dump_name("fr/nccl_trace_rank_node07_40"), is_dump_name("data/rank_0.pkl")
-    (True, False)
-    """
-    return _match_name(name) is not None
-
-
-def rank_of_name(name: str) -> int | None:
-    """The global rank in a dump's name: its last number, as host names carry digits too.
-
-    None for other names, and where no separator tells the rank from the host (`…_rank_node0740`).
-
-    >>> rank_of_name("nccl_trace_rank_node07_40"), rank_of_name("_dump_fr_trace.rank3.pickle")
-    (40, 3)
-    """
-    match = _match_name(name)
-    rank = match and (match["trace"] or match["dump"] or match["recorder"])
-    return int(rank) if rank else None
-
-
-def _match_name(name: str) -> re.Match[str] | None:
-    base = name.rpartition("/")[2]
-    return _NAME.fullmatch(base) if len(base) <= 255 else None
+class NoDumpError(DumpError):
+    """A file that is named like a dump and is none."""
 
 
 def parse_dump(data: bytes, name: str) -> list[tuple[str, dict[str, Any]]]:
@@ -88,7 +57,8 @@ def parse_dump(data: bytes, name: str) -> list[tuple[str, dict[str, Any]]]:
     `.json` is never read as a pickle. What has an unexpected shape inside a dump is skipped.
 
     Raises:
-        DumpError: it is no dump, it is cut off, or it cannot be read safely.
+        NoDumpError: it is no dump.
+        DumpError: it is cut off, or it cannot be read safely.
     """
     if len(data) > MAX_DUMP_BYTES:
         _refuse(f"it is larger than {MAX_DUMP_BYTES // 1024**2} MiB")
@@ -97,15 +67,15 @@ def parse_dump(data: bytes, name: str) -> list[tuple[str, dict[str, Any]]]:
     elif data[:1] in {b"\x80", b"(", b"}"} and not _JSON_NAME.search(name):
         dump = _load_pickle(data)
     else:
-        raise DumpError("is no flight-recorder dump")
+        raise NoDumpError("is no flight-recorder dump")
     if not isinstance(dump, dict):
-        raise DumpError("is no flight-recorder dump")
+        raise NoDumpError("is no flight-recorder dump")
     groups = list(_groups(dump))
     descriptions = {group["guid"]: group["description"] for group in groups}
     entries = _entries(dump, descriptions)
     known = {"pg_config", "pg_status"} & dump.keys() or {"version", "entries"} <= dump.keys()
     if not known and not entries:
-        raise DumpError("is no flight-recorder dump")
+        raise NoDumpError("is no flight-recorder dump")
     return [("dump_groups", row) for row in groups] + [("dump_entries", row) for row in entries]
 
 

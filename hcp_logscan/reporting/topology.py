@@ -34,6 +34,8 @@ _ALL_DRAWN: Final = 128
 _ALIKE: Final = 4
 """Groups drawn of each kind, where there are more ranks."""
 
+_TALL: Final = 800
+
 State = Literal["wrong", "agrees", "expected"]
 STATE_WORDS: Final[Mapping[State, str]] = {
     "wrong": "seen with other members",
@@ -131,6 +133,8 @@ class TopologyView:
     tone: Tone
     grids: tuple[Grid, ...]
     tall: bool
+    "A drawing is so high that it had better scroll."
+
     legend: tuple[tuple[State, str, str], ...]
     more: tuple[str, ...]
     "What is not drawn, one sentence each."
@@ -180,18 +184,27 @@ def sentence(found: Groups) -> str:
 
 
 def membership(found: Groups) -> tuple[str, str, Tone]:
-    """Whether members were seen and agree: two words, a sentence, a tone."""
+    """Whether members were seen and agree: a few words, a sentence, a tone."""
     if not found.ranks_seen:
-        return "not seen", "not seen: no runtime channel showed members", "calm"
-    seen = f"seen on {found.ranks_seen:,} of {words.plural(found.ranks, 'rank')}"
-    inner, outer = found.level_seen
-    if inner != outer:
-        seen = f"{seen} (L0 on {inner:,}, L1 on {outer:,})"
+        text = "No runtime channel showed members: this is what the sizes ask for."
+        return "not seen", text, "calm"
+    seen = f"M{_seen(found)[1:]}"
     if not found.wrong:
-        return "as expected", f"{seen}, as expected", "good"
+        return "as expected", f"{seen}.", "good"
+    ranks = words.ranks(found.wrong_ranks)
+    verb = "was in another group" if len(found.wrong_ranks) == 1 else "were in other groups"
+    return _differ(found), f"{seen}; {ranks} {verb}.", "bad"
+
+
+def _seen(found: Groups) -> str:
+    inner, outer = found.level_seen
+    levels = f" (L0 on {inner:,}, L1 on {outer:,})" if inner != outer else ""
+    return f"members seen on {found.ranks_seen:,} of {words.plural(found.ranks, 'rank')}{levels}"
+
+
+def _differ(found: Groups) -> str:
     count = len(found.wrong_ranks)
-    differ = f"{words.plural(count, 'rank')} {'differs' if count == 1 else 'differ'}"
-    return differ, f"{differ} ({words.ranks(found.wrong_ranks)}); members {seen}", "bad"
+    return f"{words.plural(count, 'rank')} {'differs' if count == 1 else 'differ'}"
 
 
 def line(rows: Sequence[RankGroups]) -> str:
@@ -199,8 +212,10 @@ def line(rows: Sequence[RankGroups]) -> str:
     found = groups(rows)
     if found is None or not found.ranks_seen:
         return ""
-    text = membership(found)[1]
-    return f"{formula(found)}; {text if found.wrong else f'members {text}'}"
+    text = f"{formula(found)}; {_seen(found)}"
+    if not found.wrong:
+        return f"{text}, as expected"
+    return f"{text}; {_differ(found)}: {words.ranges(found.wrong_ranks)}"
 
 
 def topology_view(rows: Sequence[RankGroups]) -> TopologyView | None:
@@ -221,7 +236,7 @@ def topology_view(rows: Sequence[RankGroups]) -> TopologyView | None:
         membership=text,
         tone=tone,
         grids=grids,
-        tall=sum(grid.height for grid in grids) > 900,
+        tall=any(grid.height > _TALL for grid in grids),
         legend=tuple(_legend(states)),
         more=tuple(more),
         rows=tuple(table[:MAX_ROWS]),

@@ -348,7 +348,10 @@ def alike(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[int, ...]]]:
 
 
 def same_pieces(evidence: Iterable[Evidence]) -> list[list[Evidence]]:
-    """Evidence that says one thing, joined: strongest channel first, neutral pieces last."""
+    """Evidence that says one thing, joined.
+
+    Strongest channel first; within it neutral pieces last, and the few before the many.
+    """
     joined: dict[tuple[int, bool, str, str, str, str], list[Evidence]] = {}
     order = list(CHANNEL_WORDS)
     for piece in evidence:
@@ -361,7 +364,7 @@ def same_pieces(evidence: Iterable[Evidence]) -> list[list[Evidence]]:
             piece.explanation,
         )
         joined.setdefault(key, []).append(piece)
-    return [joined[key] for key in sorted(joined, key=lambda key: key[:3])]
+    return [joined[key] for key in sorted(joined, key=lambda key: (*key[:3], len(joined[key])))]
 
 
 def lines_on_ranks(pieces: Sequence[Evidence]) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from hcp_logscan.model.errors import NothingUnderstoodError, SourceError
 from hcp_logscan.model.report import Skipped, Unreadable
-from hcp_logscan.sources import kinds, layouts, reader
+from hcp_logscan.sources import dump_names, kinds, layouts, reader
 
 if TYPE_CHECKING:
     import re
@@ -151,7 +151,7 @@ def _classify(path: Path, name: str, size: int) -> tuple[str | None, bool]:
     Raises what reading its head raises.
     """
     kind = kinds.by_name(name)
-    dump = kinds.is_dump(name)
+    dump = dump_names.is_dump_name(name)
     if not size or (kind and not dump):
         return kind, False
     head = _head(str(path))
@@ -244,7 +244,7 @@ def discover(run_dir: str | os.PathLike[str], selection: Selection = Selection()
 
 def _hints_of(name: str, hint: layouts.PathHints, kind: FileKind) -> layouts.PathHints:
     """A dump's name ends with the global rank, whatever digits its host name has."""
-    return layouts.PathHints(rank=kinds.rank_of_dump(name)) if kind == "dump" else hint
+    return layouts.PathHints(rank=dump_names.rank_of_name(name)) if kind == "dump" else hint
 
 
 def _why(error: Exception) -> str:

@@ -33,39 +33,13 @@ _SUFFIX_KIND: Final = {
 }
 SAVED_CONFIG_SUFFIXES: Final = (".yaml", ".yml")
 
-_DUMP: Final = re.compile(
-    r"^(?:(?:nccl|comm_lib)_trace_rank_(?:.*[^0-9])?(?P<a>\d{1,7})"
-    r"|_?dump_fr_trace(?:_json)?\.rank(?P<b>\d{1,7})|.*_dump_(?P<c>\d{1,7}))"
-    r"(?:\.(?:pickle|pkl|json))?$"
-)
-"""Names of flight-recorder dumps: torch's default (``nccl_trace_rank_N``, since about 2.7
-``comm_lib_trace_rank_N``, with host names inside in some set-ups), the dump folders of Megatron
-and Bridge (``…_dump_N``), and torch's own script (``_dump_fr_trace.rank0.pickle``)."""
-
-
-def is_dump(name: str) -> bool:
-    """Whether a file is a flight-recorder dump, by its name.
-
-    >>> is_dump("fr/nccl_trace_rank_node07_40"), is_dump("model.pickle"), is_dump("x_dump_3")
-    (True, False, True)
-    """
-    return _DUMP.match(name.rpartition("/")[2]) is not None
-
 
 def dump_content(head: bytes) -> bool:
-    """Whether a file begins as a pickle (protocol 2 or later) or as a JSON object does."""
-    return head.startswith(b"\x80") or head.lstrip()[:1] == b"{"
+    """Whether a file begins as a pickle (protocol 2 or later) or as a JSON object does.
 
-
-def rank_of_dump(name: str) -> int | None:
-    """The global rank at the end of a dump's name.
-
-    >>> rank_of_dump("nccl_trace_rank_node07_40"), rank_of_dump("_dump_fr_trace.rank3.pickle")
-    (40, 3)
+    A name like ``x_dump_3`` may also be a text log's.
     """
-    match = _DUMP.match(name.rpartition("/")[2])
-    digits = next((group for group in match.groups() if group), None) if match else None
-    return int(digits) if digits else None
+    return head.startswith(b"\x80") or head.lstrip()[:1] == b"{"
 
 
 SKIPPED_FOLDERS: Final = frozenset(

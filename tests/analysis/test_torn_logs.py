@@ -10,7 +10,7 @@ ITERATION = (
     " 7.812345E+00 | loss scale: 1.0 | grad norm: 1.234 | number of skipped iterations:   0 | number of"
     " nan iterations:   0 |\n"
 )
-I = ITERATION.format(i=1, n=1)
+ONE = ITERATION.format(i=1, n=1)
 M = (
     "using world size: 4, data-parallel size: 1, context-parallel size: 4, hierarchical"
     " context-parallel sizes: [2, 2], tensor-model-parallel size: 1, pipeline-model-parallel size: 1\n"
@@ -66,41 +66,41 @@ def judged(tmp_path):
 UNDECIDED = {
     "dump cut before the value of cp_comm_type": {
         "rank0.log": M + H + C + "  cp_comm_type ................",
-        "rank3.log": I,
+        "rank3.log": ONE,
     },
     "dump cut inside the value of cp_comm_type": {
         "rank0.log": M + H + C + "  cp_comm_type .................................... ['a2a",
-        "rank3.log": I,
+        "rank3.log": ONE,
     },
     "dump cut in the dots of the sizes": {
         "rank0.log": H + C + CT + "  hierarchical_context_parallel_sizes .......",
-        "rank3.log": I,
+        "rank3.log": ONE,
     },
     "dump cut inside the CP size": {
         "rank0.log": H + "  context_parallel_size ........................... 1",
-        "rank15.log": I,
+        "rank15.log": ONE,
     },
     "world size line cut inside the CP size": {
         "rank0.log": "using world size: 16, data-parallel size: 1, context-parallel size: 1",
-        "rank15.log": I,
+        "rank15.log": ONE,
     },
     "summary cut inside the sizes": {
         "rank0.log": S0 + "  hierarchical_context_parallel_sizes: [",
-        "rank15.log": I,
+        "rank15.log": ONE,
     },
-    "summary ended by another rule": {"c.log": S0 + I + "=" * 60 + "\ntrain.py FAILED\n"},
-    "summary with a long rule inside": {"c.log": S0 + "=" * 80 + "\n" + I},
-    "summary of titles only": {"c.log": TITLE + BAR + I},
-    "summary with a torn line": {"c.log": S0 + GLUE + SS + S1 + I},
+    "summary ended by another rule": {"c.log": S0 + ONE + "=" * 60 + "\ntrain.py FAILED\n"},
+    "summary with a long rule inside": {"c.log": S0 + "=" * 80 + "\n" + ONE},
+    "summary of titles only": {"c.log": TITLE + BAR + ONE},
+    "summary with a torn line": {"c.log": S0 + GLUE + SS + S1 + ONE},
     "yaml cut inside the sizes": {
         "rank0.log": T + Y + "  hierarchical_context_parallel_sizes:\n  - ",
-        "rank15.log": I,
+        "rank15.log": ONE,
     },
-    "yaml without the sizes' line": {"c.log": T + Y + YE + TE + I},
-    "yaml with the sizes' header lost": {"c.log": T + Y + "  - 8\n  - 2\n" + YE + TE + I},
-    "yaml ended by other dashes": {"c.log": T + Y + "-" * 50 + "\n" + I},
+    "yaml without the sizes' line": {"c.log": T + Y + YE + TE + ONE},
+    "yaml with the sizes' header lost": {"c.log": T + Y + "  - 8\n  - 2\n" + YE + TE + ONE},
+    "yaml ended by other dashes": {"c.log": T + Y + "-" * 50 + "\n" + ONE},
     "value with text glued behind it": {
-        "c.log": H + C + CT + SZ.replace("]\n", f"]{GLUE}\n") + E + I
+        "c.log": H + C + CT + SZ.replace("]\n", f"]{GLUE}\n") + E + ONE
     },
     "none with text glued behind it": {
         "c.log": H
@@ -108,16 +108,19 @@ UNDECIDED = {
         + entry("cp_comm_type", "['p2p']")
         + entry("hierarchical_context_parallel_sizes", f"None{GLUE}")
         + E
-        + I
+        + ONE
     },
-    "cut summary beside an unrelated yaml": {"c.log": S0 + I, "serve.yaml": "model:\n  name: x\n"},
+    "cut summary beside an unrelated yaml": {
+        "c.log": S0 + ONE,
+        "serve.yaml": "model:\n  name: x\n",
+    },
     "overrides alone": {
-        "c.log": I,
+        "c.log": ONE,
         "overrides.yaml": "model:\n  context_parallel_size: 8\n  cp_comm_type: a2a+p2p\n",
     },
-    "saved configuration cut before the sizes": {"c.log": I, "run_config.yaml": Y},
+    "saved configuration cut before the sizes": {"c.log": ONE, "run_config.yaml": Y},
     "decentralized groups under a cut summary": {
-        "c.log": S0 + "> initialized HyperCommGrid with tp=1, pp=1, cp=16, dp=1\n" + I
+        "c.log": S0 + "> initialized HyperCommGrid with tp=1, pp=1, cp=16, dp=1\n" + ONE
     },
 }
 
@@ -139,7 +142,7 @@ DECIDED = {
             + YS
             + YE
             + TE
-            + I
+            + ONE
         },
         "unconfirmed",
     ),
@@ -150,24 +153,26 @@ DECIDED = {
             + "  hierarchical_context_parallel_sizes: !!python/tuple\n  - 8\n  - 2\n"
             + YE
             + TE
-            + I
+            + ONE
         },
         "unconfirmed",
     ),
     "saved null beside a complete p2p summary": (
         {
-            "c.log": S0.replace("  cp_comm_type: 'a2a+p2p'  (Mcore default: None)\n", "") + S1 + I,
+            "c.log": S0.replace("  cp_comm_type: 'a2a+p2p'  (Mcore default: None)\n", "")
+            + S1
+            + ONE,
             "ckpt/iter_0000100/run_config.yaml": Y + YN + YE,
         },
         "not_requested",
     ),
     "saved sizes beside a complete summary without": (
-        {"c.log": S0 + S1 + I, "ckpt/iter_0000100/run_config.yaml": Y + YS + YE},
+        {"c.log": S0 + S1 + ONE, "ckpt/iter_0000100/run_config.yaml": Y + YS + YE},
         "inactive",
     ),
     "old saved configuration of another CP size": (
         {
-            "c.log": S0 + SS + S1 + I,
+            "c.log": S0 + SS + S1 + ONE,
             "old/run_config.yaml": Y.replace("size: 16", "size: 1").replace(
                 "model:", "dist:\n  use_decentralized_pg: true\nmodel:"
             )
@@ -180,7 +185,7 @@ DECIDED = {
             "c.log": D
             + "> initialized HyperCommGrid with tp=1, pp=1, cp=1, dp=4 for vision model\n"
             + "> initialized tensor model parallel with size 1\n"
-            + I
+            + ONE
         },
         "unconfirmed",
     ),
@@ -191,7 +196,7 @@ DECIDED = {
             + entry("cp_comm_type", "['p2p']")
             + SZ
             + E
-            + I
+            + ONE
         },
         "not_requested",
     ),
@@ -199,7 +204,7 @@ DECIDED = {
         {
             "c.log": "".join(
                 f"2026-05-18 12:51:{n:02d}.1246 [default0]:{line}"
-                for n, line in enumerate((M + D + I + DONE).splitlines(keepends=True))
+                for n, line in enumerate((M + D + ONE + DONE).splitlines(keepends=True))
             )
         },
         "unconfirmed",
@@ -208,16 +213,16 @@ DECIDED = {
         {
             "c.log": "".join(
                 ("0: " if n == 0 else " 0: ") + line
-                for n, line in enumerate((D + I + DONE).splitlines(keepends=True))
+                for n, line in enumerate((D + ONE + DONE).splitlines(keepends=True))
             )
         },
         "unconfirmed",
     ),
     "files of two hosts are no two jobs": (
-        {"log_node-1001.out": M + D + DONE, "log_node-1002.out": I},
+        {"log_node-1001.out": M + D + DONE, "log_node-1002.out": ONE},
         "unconfirmed",
     ),
-    "rank in a folder name that is none": ({"lora_rank16/console.log": M + D + I}, "unconfirmed"),
+    "rank in a folder name that is none": ({"lora_rank16/console.log": M + D + ONE}, "unconfirmed"),
 }
 
 
@@ -229,7 +234,7 @@ def test_what_is_whole_decides(judged, case):
 
 
 def test_undated_attempt_keeps_its_place(judged):
-    text = T + Y + YN + YE + TE + CRASH + T + Y + YS + YE + TE + START + I + DONE
+    text = T + Y + YN + YE + TE + CRASH + T + Y + YS + YE + TE + START + ONE + DONE
     report = judged({"c.log": text})
 
     assert [a.verdict.status for a in report.data.attempts] == ["inconclusive", "unconfirmed"]
@@ -240,7 +245,7 @@ def test_rejected_attempt_before_a_good_one_is_told(judged):
     check = (
         "AssertionError: --hierarchical-context-parallel-sizes must be set when a2a+p2p is used in"
     )
-    text = M.replace("[2, 2]", "None") + TB.format(f"{check} cp comm") + M + D + I + DONE
+    text = M.replace("[2, 2]", "None") + TB.format(f"{check} cp comm") + M + D + ONE + DONE
     report = judged({"c.log": text})
 
     assert [a.verdict.status for a in report.data.attempts] == ["rejected", "unconfirmed"]
@@ -250,7 +255,7 @@ def test_rejected_attempt_before_a_good_one_is_told(judged):
 @pytest.mark.parametrize(
     "files",
     [
-        {"rank0.log": T + Y + YN + YE + TE + CRASH + T + Y + YS + YE + TE, "rank15.log": I},
+        {"rank0.log": T + Y + YN + YE + TE + CRASH + T + Y + YS + YE + TE, "rank15.log": ONE},
         {
             "4711_0.out": T + Y + YN + YE + TE + T + Y + YS + YE + TE,
             "4711_1.out": ITERATION.format(i=1, n=2) + ITERATION.format(i=2, n=2),
@@ -267,15 +272,15 @@ def test_iterations_that_may_be_another_attempts_prove_nothing(judged, files):
         {
             "c.log": M
             + D
-            + I
+            + ONE
             + DONE
             + "Exception ignored in: <function A.__del__ at 0x7f00>\n"
             + TB.format("TypeError: 'NoneType' object is not callable")
         },
-        {"c.log": M + D + I + "Exception in thread Thread-5 (_pin_memory_loop):\n" + CRASH},
-        {"c.log": M + D + I + "--- Logging error ---\n" + CRASH},
+        {"c.log": M + D + ONE + "Exception in thread Thread-5 (_pin_memory_loop):\n" + CRASH},
+        {"c.log": M + D + ONE + "--- Logging error ---\n" + CRASH},
         {
-            "job_4711.out": M + D + I + DONE,
+            "job_4711.out": M + D + ONE + DONE,
             "job_4711.err": TB.format("ModuleNotFoundError: No module named 'apex'"),
         },
         {"c.log": M + D + ITERATION.format(i=1, n=2) + CRASH + ITERATION.format(i=2, n=2) + DONE},
@@ -303,7 +308,7 @@ def test_two_records_on_one_line_are_two_iterations(judged):
 
 
 def test_value_that_two_ranks_tore_is_not_missing_where_another_line_states_it(judged):
-    report = judged({"c.log": M + H + C + CT + SZ.replace("]\n", f"]{GLUE}\n") + E + I})
+    report = judged({"c.log": M + H + C + CT + SZ.replace("]\n", f"]{GLUE}\n") + E + ONE})
 
     assert report.verdict.status == "unconfirmed"
     assert report.data.attempts[0].config["hcp_sizes"] == [2, 2]

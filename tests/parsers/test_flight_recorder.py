@@ -16,10 +16,9 @@ from hcp_logscan.parsers import flight_recorder
 from hcp_logscan.parsers.flight_recorder import (
     MAX_DUMP_BYTES,
     DumpError,
-    is_dump_name,
     parse_dump,
-    rank_of_name,
 )
+from hcp_logscan.sources.dump_names import is_dump_name, rank_of_name
 
 L0 = "HIERARCHICAL_CONTEXT_PARALLEL_GROUP_L0"
 L1 = "HIERARCHICAL_CONTEXT_PARALLEL_GROUP_L1"

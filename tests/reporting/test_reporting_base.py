@@ -40,7 +40,7 @@ def test_every_status_has_words(suffix, status):
 def test_coverage_says_what_the_world_is():
     verdict = samples.inactive().verdict
     assert words.coverage(verdict, 64) == "seen on 30 of 32 ranks; the world has 64"
-    none = dataclasses.replace(verdict, ranks_confirmed=0)
+    none = samples.unconfirmed().verdict
     assert words.coverage(none, 32) == "runtime evidence on none of 32 ranks"
     merged = dataclasses.replace(verdict, ranks_seen=0)
     assert words.coverage(merged, None) == "ranks cannot be told apart in these logs"

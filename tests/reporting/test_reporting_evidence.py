@@ -29,10 +29,10 @@ def test_equal_pieces_of_many_ranks_are_told_once():
         "128 lines, ranks 0-63",
     )
     assert [(piece.says, piece.traits) for piece in te.pieces] == [
-        ("active", ("text layers", "62 lines, ranks 0-16, 18-41, 43-63")),
-        ("active", ("vision layers", "62 lines, ranks 0-16, 18-41, 43-63")),
         ("inactive", ("text layers", "2 lines, ranks 17, 42")),
         ("inactive", ("vision layers", "2 lines, ranks 17, 42")),
+        ("active", ("text layers", "62 lines, ranks 0-16, 18-41, 43-63")),
+        ("active", ("vision layers", "62 lines, ranks 0-16, 18-41, 43-63")),
     ]
     (opened,) = c10d.pieces
     assert opened.traits == ("128 lines, ranks 0-63",)

@@ -54,10 +54,10 @@ def test_a_level_of_size_1_is_shown_as_it_is():
 @pytest.mark.parametrize(
     ("seen", "wrong", "words_"),
     [
-        (range(0), (), "not seen: no runtime channel showed members"),
-        (range(12), (), "seen on 12 of 16 ranks, as expected"),
-        (range(16), (3,), "1 rank differs (rank 3); members seen on 16 of 16 ranks"),
-        (range(16), (3, 4), "2 ranks differ (ranks 3-4); members seen on 16 of 16 ranks"),
+        (range(0), (), "No runtime channel showed members: this is what the sizes ask for."),
+        (range(12), (), "Members seen on 12 of 16 ranks."),
+        (range(16), (3,), "Members seen on 16 of 16 ranks; rank 3 was in another group."),
+        (range(16), (3, 4), "Members seen on 16 of 16 ranks; ranks 3-4 were in other groups."),
     ],
 )
 def test_membership_is_said_in_words(seen, wrong, words_):
@@ -66,11 +66,25 @@ def test_membership_is_said_in_words(seen, wrong, words_):
     assert words_ in section(rows)
 
 
+@pytest.mark.parametrize(
+    ("seen", "wrong", "tone", "badge"),
+    [
+        (range(0), (), "calm", "not seen"),
+        (range(12), (), "good", "as expected"),
+        (range(16), (3,), "bad", "1 rank differs"),
+        (range(16), (3, 4), "bad", "2 ranks differ"),
+    ],
+)
+def test_badge_has_words_and_a_tone(seen, wrong, tone, badge):
+    html = section(samples.groups(16, (4, 2), seen=seen, wrong=wrong))
+    assert f'<span class="badge {tone}">{badge}</span>' in html
+
+
 def test_levels_seen_on_different_ranks_are_told_apart():
     rows = tuple(
         dataclasses.replace(row, seen_l1=None) for row in samples.groups(4, (2, 2), seen=range(3))
     )
-    assert said(rows) == "seen on 3 of 4 ranks (L0 on 3, L1 on 0), as expected"
+    assert said(rows) == "Members seen on 3 of 4 ranks (L0 on 3, L1 on 0)."
 
 
 def test_small_worlds_are_drawn_whole_with_numbers():
@@ -173,7 +187,7 @@ def test_short_formats_say_it_in_one_line_where_members_were_seen():
     wrong = dataclasses.replace(
         data, topology=samples.groups(16, (4, 2), seen=range(12), wrong=(1, 2))
     )
-    line = "Groups: CP 8 = 4 × 2; 2 ranks differ (ranks 1-2); members seen on 12 of 16 ranks"
+    line = "Groups: CP 8 = 4 × 2; members seen on 12 of 16 ranks; 2 ranks differ: 1-2"
     assert f"\n{line}\n" in render_text(wrong)
     assert f"\n{line}.\n" in render_markdown(wrong)
 
@@ -187,3 +201,8 @@ def test_the_line_is_there_where_progress_leads():
 def test_members_keep_their_order():
     assert words.members((1, 0, 3, 2)) == "1, 0, 3, 2"
     assert words.members(()) == ""
+
+
+@pytest.mark.parametrize(("sizes", "tall"), [((8, 2), False), ((2, 512), True)])
+def test_only_high_drawings_scroll(sizes, tall):
+    assert ('class="scroll tall"' in section(samples.groups(1024, sizes))) is tall
