@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _RUNTIME: Final = frozenset({"te_debug", "flight_recorder", "c10d", "nccl"})
-MAX_EVIDENCE: Final = 40
-"""Pieces of evidence listed in one verdict; first and last are kept."""
+MAX_EVIDENCE: Final = 16
+"""Pieces listed of one channel, verdict and explanation; the first and last of them are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,10 +289,17 @@ def not_seen(evidence: Sequence[Evidence], status: Status) -> tuple[str, ...]:
 
 
 def _capped(evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
-    if len(evidence) <= MAX_EVIDENCE:
-        return evidence
+    """Enough of each kind of evidence: a thousand equal lines must not hide the one that differs."""
+    kinds: dict[tuple[str, str, str], list[int]] = {}
+    for index, piece in enumerate(evidence):
+        kinds.setdefault((piece.channel, piece.says, piece.explanation), []).append(index)
     half = MAX_EVIDENCE // 2
-    return (*evidence[:half], *evidence[-half:])
+    kept = {
+        index
+        for indices in kinds.values()
+        for index in (indices if len(indices) <= MAX_EVIDENCE else indices[:half] + indices[-half:])
+    }
+    return tuple(piece for index, piece in enumerate(evidence) if index in kept)
 
 
 def verdict(
@@ -321,7 +328,8 @@ def verdict(
     shown = _capped(evidence)
     if len(shown) < len(evidence):
         reasons.append(
-            f"{len(evidence)} pieces of evidence; the first and last {len(shown)} are listed."
+            f"{len(evidence)} pieces of evidence; {len(shown)} of them are listed, the first and"
+            " last of each kind."
         )
     speaking = [piece for piece in evidence if piece.says != "neutral" and piece.grade != "C"]
     counted = speaking if status == "mixed" else deciding
