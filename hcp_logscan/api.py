@@ -17,6 +17,7 @@ from hcp_logscan.analysis.run import Options, examine
 from hcp_logscan.model.errors import UsageError
 from hcp_logscan.model.finding import MAX_TEXT, Location
 from hcp_logscan.model.report import (
+    MAX_WORLD,
     AttemptData,
     ConfigEntry,
     JobRow,
@@ -118,6 +119,8 @@ def scan(
     Raises HcpLogscanError: with `exit_code` 2 for a path, rule or option that cannot be used, with
     3 where nothing was understood.
     """
+    if world_size is not None and not 1 <= world_size <= MAX_WORLD:
+        raise UsageError(f"world_size is {world_size}; a job has 1 to {MAX_WORLD:,} ranks.")
     known = load_rules([Path(path) for path in rules])
     chosen = select_rules(with_params(known, dict(params or {})), select=select, ignore=ignore)
     selection = Selection(tuple(include), tuple(exclude), _compiled(rank_regex))

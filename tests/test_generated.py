@@ -1,7 +1,6 @@
 """Whole runs that hypothesis draws: stack, versions, layout, channels, truth and noise.
 
-What each run must be judged as is derived from its printed lines by `channels.allowed`. The rules
-are compiled once for all runs: that is all that differs from a scan by hand.
+What each run must be judged as is derived from its printed lines by `channels.allowed`.
 """
 
 from __future__ import annotations
@@ -30,11 +29,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from runs import OFF_RULES, equivalence, scan_or_nothing
 
-from hcp_logscan import api
-from hcp_logscan.rules import expression
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable
 
     from compose import Files
 
@@ -208,17 +204,6 @@ def written(run: Run, lines: list[Line], folder: Path) -> Path:
 # The test ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def compiled_once() -> Iterator[None]:
-    """Rules are read and compiled once, not once per drawn run."""
-    known = api.load_rules([])
-    compiled: Mapping[str, object] = {rule.id: expression.compile_when(rule) for rule in known}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(api, "load_rules", lambda _extra: known)
-        patch.setattr(expression, "compile_when", lambda rule: compiled[rule.id])
-        yield
-
-
 def judged(run: Run) -> None:
     lines = run.lines()
     statuses = allowed(run.job, run.runtime, lines, dedup=run.deduplicated)
@@ -239,7 +224,6 @@ def judged(run: Run) -> None:
     assert len(report.data.attempts) == run.job.attempts
 
 
-@pytest.mark.usefixtures("compiled_once")
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("layout", WHERE)
 def test_a_drawn_run_is_judged_by_what_it_printed(layout: str, family: str) -> None:

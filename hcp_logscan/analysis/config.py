@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from hcp_logscan.analysis.facts import CONFIG_FACTS
+from hcp_logscan.model.report import MAX_WORLD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -78,6 +79,12 @@ def _int(text: str) -> int | None:
     return int(text) if re.fullmatch(r"-?\d{1,18}", text) else None
 
 
+def _size(text: str) -> int | None:
+    """A parallel size. Zero, less, or more than any job has is a damaged number, not a size."""
+    number = _int(text)
+    return number if number is not None and 1 <= number <= MAX_WORLD else None
+
+
 def _bool(text: str) -> bool | None:
     return {"true": True, "false": False}.get(text.lower())
 
@@ -129,7 +136,7 @@ def _model(name: str) -> tuple[tuple[str, str], ...]:
 
 
 _KEYS: Final[Mapping[str, _Key]] = {
-    "cp_size": _Key("context_parallel_size", _model("context_parallel_size"), _int),
+    "cp_size": _Key("context_parallel_size", _model("context_parallel_size"), _size),
     "cp_comm_type": _Key("cp_comm_type", _model("cp_comm_type"), _comm_type),
     "hcp_sizes": _Key(
         "hierarchical_context_parallel_sizes",
@@ -137,11 +144,11 @@ _KEYS: Final[Mapping[str, _Key]] = {
         _sizes,
     ),
     "seq_length": _Key("seq_length", (("model", "seq_length"), ("dataset", "seq_length")), _int),
-    "tp_size": _Key("tensor_model_parallel_size", _model("tensor_model_parallel_size"), _int),
-    "pp_size": _Key("pipeline_model_parallel_size", _model("pipeline_model_parallel_size"), _int),
-    "dp_size": _Key("data_parallel_size", (("dataset", "data_parallel_size"),), _int),
-    "ep_size": _Key("expert_model_parallel_size", _model("expert_model_parallel_size"), _int),
-    "world_size": _Key("world_size", (), _int),
+    "tp_size": _Key("tensor_model_parallel_size", _model("tensor_model_parallel_size"), _size),
+    "pp_size": _Key("pipeline_model_parallel_size", _model("pipeline_model_parallel_size"), _size),
+    "dp_size": _Key("data_parallel_size", (("dataset", "data_parallel_size"),), _size),
+    "ep_size": _Key("expert_model_parallel_size", _model("expert_model_parallel_size"), _size),
+    "world_size": _Key("world_size", (), _size),
     "num_layers": _Key("num_layers", _model("num_layers"), _int),
     "hidden_size": _Key("hidden_size", _model("hidden_size"), _int),
     "ffn_hidden_size": _Key("ffn_hidden_size", _model("ffn_hidden_size"), _int),
@@ -336,13 +343,15 @@ def _query_groups(blocks: Sequence[Block], heads: int | None) -> int | None:
 def _derive(facts: dict[str, Any]) -> None:
     sizes = facts["hcp_sizes"]
     if sizes:
-        facts["hcp_sizes_product"] = prod(sizes)
+        product = prod(sizes)
+        facts["hcp_sizes_product"] = product if product < 2**63 else None
         facts["hcp_levels"] = len(sizes)
         facts["hcp_min_size"] = min(sizes)
         facts["hcp_a2a_size"] = sizes[0]
     parallel = [facts[name] for name in ("tp_size", "pp_size", "cp_size", "dp_size")]
     if facts["world_size"] is None and all(parallel):
-        facts["world_size"] = prod(parallel)
+        world_size = prod(parallel)
+        facts["world_size"] = world_size if world_size <= MAX_WORLD else None
 
 
 def requests_hcp(comm_type: str | None) -> bool:

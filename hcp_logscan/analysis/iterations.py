@@ -116,7 +116,7 @@ def facts(
     )
     rows = rows.join(geometry, on="attempt", how="left", maintain_order="left")
     tokens = (
-        pl.col("global_batch_size")
+        pl.col("global_batch_size").cast(pl.Float64)
         * pl.col("_seq")
         / (pl.col("step_ms") / 1000.0)
         / pl.col("_world")

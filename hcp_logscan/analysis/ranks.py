@@ -9,7 +9,7 @@ where one node holds the whole world. Anything else is unknown.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -38,6 +38,12 @@ class RankMap:
 
     lines_tell: bool
     "Prefixes tell ranks apart."
+
+    one_node: bool = False
+    "All local ranks are of one node: they tell processes apart even where the world is unknown."
+
+    file_locals: Mapping[int, int] = field(default_factory=dict)
+    "File -> local rank, by its path."
 
     def seen(self, tables: Mapping[str, pl.DataFrame]) -> list[int]:
         """Every global rank that was told apart, sorted."""
@@ -92,6 +98,16 @@ class _Geometry:
     tasks: int
     labels: int
     elastic: Mapping[int, int]
+    last_label: int = -1
+
+    @property
+    def one_task_per_rank(self) -> bool:
+        """As many tasks as ranks; or more than there could be nodes of two ranks each.
+
+        A task whose lines say nothing that is understood is not counted, so not all need be seen.
+        """
+        world = self.world_size or 0
+        return max(self.tasks, self.labels) == world or world // 2 < self.last_label + 1 <= world
 
     def rank(self, node: str | None, local: int | None, task: int | None) -> int | None:
         world = self.world_size
@@ -106,7 +122,7 @@ class _Geometry:
             if index is not None:
                 return index * self.local_ranks + local
             return self.elastic.get(local)
-        if task is not None and world is not None and max(self.tasks, self.labels) == world:
+        if task is not None and world is not None and task < world and self.one_task_per_rank:
             return task
         return None
 
@@ -149,6 +165,7 @@ def resolve(
         tasks=len({h.task for h in hints.values()} - {None}),
         labels=streams["label"].drop_nulls().n_unique(),
         elastic=_elastic_ranks(tables["exits"]),
+        last_label=max(streams["label"].drop_nulls().to_list(), default=-1),
     )
     by_file: dict[int, int] = {}
     for index, hint in hints.items():
@@ -174,7 +191,9 @@ def resolve(
             rank = geometry.rank(node, local, label if label is not None else replica)
         if rank is not None:
             by_stream[file, stream] = rank
-    return RankMap(by_stream, by_file, bool(by_file), bool(by_stream))
+    locals_of = {i: h.local_rank for i, h in hints.items() if h.local_rank is not None}
+    one_node = geometry.node_count <= 1 and geometry.labels <= 1
+    return RankMap(by_stream, by_file, bool(by_file), bool(by_stream), one_node, locals_of)
 
 
 def _named_lines(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -201,9 +220,11 @@ def _from_named_lines(
 
 
 def with_ranks(tables: Mapping[str, pl.DataFrame], ranks: RankMap) -> dict[str, pl.DataFrame]:
-    """Every event table with its `event_rank` column (Int64, null where unknown).
+    """Every event table with its `event_rank` column (Int64, null where unknown) and `process`.
 
-    (The table `rank_lines` has a column `rank` of its own: what its line says.)
+    `process` (String) names the process that printed a line: its global rank, else its local rank
+    where there is one node; null where neither can be told. (The table `rank_lines` has a column
+    `rank` of its own: what its line says.)
     """
     streams = pl.DataFrame(
         [(file, stream, rank) for (file, stream), rank in ranks.by_stream.items()],
@@ -215,10 +236,22 @@ def with_ranks(tables: Mapping[str, pl.DataFrame], ranks: RankMap) -> dict[str, 
         schema={"file": pl.Int64, "_file_rank": pl.Int64},
         orient="row",
     )
+    locals_of = pl.DataFrame(
+        list(ranks.file_locals.items()) if ranks.one_node else [],
+        schema={"file": pl.Int64, "_file_local": pl.Int64},
+        orient="row",
+    )
+    local = pl.coalesce("local_rank" if ranks.one_node else pl.lit(None), "_file_local")
     return {
         name: frame.join(streams, on=["file", "stream"], how="left", maintain_order="left")
         .join(per_file, on="file", how="left", maintain_order="left")
+        .join(locals_of, on="file", how="left", maintain_order="left")
         .with_columns(pl.coalesce("line_rank", "_file_rank", "_stream_rank").alias("event_rank"))
-        .drop("_stream_rank", "_file_rank")
+        .with_columns(
+            pl.coalesce(
+                pl.format("rank {}", "event_rank"), pl.format("local rank {}", local)
+            ).alias("process")
+        )
+        .drop("_stream_rank", "_file_rank", "_file_local")
         for name, frame in tables.items()
     }

@@ -52,7 +52,8 @@ def _piece(
     layer_kind: str | None = None,
 ) -> Evidence:
     place = Location(view.names[row["file"]], row["line"], row["text"] or "", row["event_rank"])
-    return Evidence(channel, says, grade, place, explanation, layer_kind)  # type: ignore[arg-type]
+    process = row["process"] if row["event_rank"] is None else f"rank {row['event_rank']}"
+    return Evidence(channel, says, grade, place, explanation, layer_kind, process)  # type: ignore[arg-type]
 
 
 def _levels(rows: Iterable[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
@@ -65,10 +66,12 @@ def _levels(rows: Iterable[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
     return found
 
 
-def _by_rank(frame: pl.DataFrame) -> dict[int | None, list[dict[str, Any]]]:
-    groups: dict[int | None, list[dict[str, Any]]] = {}
+def _by_process(frame: pl.DataFrame) -> dict[str | None, list[dict[str, Any]]]:
+    """Rows by the process that printed them; None where ranks share a stream."""
+    groups: dict[str | None, list[dict[str, Any]]] = {}
     for row in frame.sort("file", "line").iter_rows(named=True):
-        groups.setdefault(row["event_rank"], []).append(row)
+        rank = row["event_rank"]
+        groups.setdefault(row["process"] if rank is None else f"rank {rank}", []).append(row)
     return groups
 
 
@@ -99,12 +102,12 @@ def c10d_channel(view: AttemptView) -> list[Evidence]:
     deduplicated = view.tables["ray_repeats"].height > 0
     found: list[Evidence] = []
     opened = rows.filter((pl.col("kind") == "opened") & pl.col("description").is_not_null())
-    created = set(rows.filter(pl.col("kind") == "created")["event_rank"].to_list())
-    for rank, mine in _by_rank(opened).items():
-        silence_counts = not deduplicated and (rank in created or _from_the_start(view))
+    created = set(_by_process(rows.filter(pl.col("kind") == "created")))
+    for process, mine in _by_process(opened).items():
+        silence_counts = not deduplicated and (process in created or _from_the_start(view))
         found.extend(_opened_groups(view, mine, eager=eager, silence_counts=silence_counts))
     failed = rows.filter((pl.col("kind") == "failed") & pl.col("description").is_not_null())
-    for mine in _by_rank(failed).values():
+    for mine in _by_process(failed).values():
         says = "The watchdog names a hierarchical group: it carried traffic up to this failure."
         found.extend(
             _piece(view, "c10d", "active", "B", row, says) for row in _levels(mine).values()
@@ -199,7 +202,7 @@ def te_channel(view: AttemptView) -> list[Evidence]:
     if not rows.height:
         return []
     found: list[Evidence] = []
-    for mine in _by_rank(rows).values():
+    for mine in _by_process(rows).values():
         entries = [row for row in mine if row["kind"] == "config"]
         training = [row for row in entries if row["is_training"] is not False]
         on = any(row["context_parallel"] for row in training)
@@ -225,10 +228,14 @@ def _entry(view: AttemptView, row: Mapping[str, Any], *, some_on: bool) -> Evide
         sizes = both_levels(view)
         if sizes is False:
             return None  # degenerate or invalid sizes: CP on, but not hierarchical
-        grade: Grade = "A" if in_line and sizes else "B"
+        unknown = sizes is None and view.facts["hcp_sizes_set"] is not False
+        grade: Grade = "C" if unknown else "A" if in_line and sizes else "B"
         says = (
             "Context parallelism is on in a layer with a2a+p2p: there the wrapper passes the"
             " hierarchical groups or nothing."
+            if not unknown
+            else "Context parallelism is on in a layer with a2a+p2p; its sizes are unknown, and one"
+            " of them may be 1."
         )
         return _piece(view, "te_debug", "active", grade, row, says, layer)
     if (view.facts["cp_size"] or 0) <= 1 or row["is_training"] is not True:
@@ -298,8 +305,8 @@ def recorder_channel(view: AttemptView) -> list[Evidence]:
     if not entries.height and not groups.height:
         return []
     found: list[Evidence] = []
-    opened = _by_rank(groups)
-    for rank, mine in _by_rank(entries).items():
+    opened = _by_process(groups)
+    for rank, mine in _by_process(entries).items():
         used = [row for row in mine if row["operation"] == "all_to_all"]
         ring = [row for row in mine if row["operation"] in _RING]
         first, second = _levels(used).get(0), _levels(ring).get(1)
@@ -396,7 +403,7 @@ def _packed_sequences(view: AttemptView) -> bool | None:
         return None
     asks = pl.col("cp_comm_type").str.contains("a2a+p2p", literal=True).fill_null(value=False)
     on = pl.col("context_parallel").fill_null(value=False)
-    unsaid = pl.col("cp_comm_type").is_null() & ~on.any().over("event_rank")
+    unsaid = pl.col("cp_comm_type").is_null() & ~on.any().over("process")
     ours = training.filter(asks | on | unsaid)
     return bool(ours["qkv_layout"].fill_null("").str.starts_with("thd").any())
 

@@ -30,29 +30,29 @@ def _best(evidence: Sequence[Evidence], says: str) -> Grade | None:
     return "A" if "A" in grades else "B" if "B" in grades else None
 
 
-def _ranks(evidence: Sequence[Evidence], says: str) -> set[int | None]:
-    return {
-        piece.location.rank if piece.channel in _RUNTIME else None
-        for piece in evidence
-        if piece.says == says and piece.grade != "C"
-    }
+def _who(piece: Evidence) -> str | None:
+    """The process a piece speaks of; None for configuration, path, and where it cannot be told."""
+    if piece.channel not in _RUNTIME:
+        return None
+    rank = piece.location.rank
+    return piece.process if rank is None else f"rank {rank}"
 
 
 def _same_subject(evidence: Sequence[Evidence]) -> bool:
-    """Whether some active and some inactive evidence may speak of one rank and layer kind.
+    """Whether some active and some inactive evidence may speak of one process and layer kind.
 
     Configuration and path belong to no rank and count as the same rank as any; so does runtime
-    evidence whose rank is unknown.
+    evidence whose process is unknown.
     """
-    for one in evidence:
-        for other in evidence:
-            if one.says != "active" or other.says != "inactive" or "C" in one.grade + other.grade:
-                continue
-            ranks = [p.location.rank if p.channel in _RUNTIME else None for p in (one, other)]
-            kinds = (one.layer_kind, other.layer_kind)
-            if (None in ranks or ranks[0] == ranks[1]) and (None in kinds or kinds[0] == kinds[1]):
-                return True
-    return False
+    strong = [piece for piece in evidence if piece.grade != "C"]
+    on = {(_who(piece), piece.layer_kind) for piece in strong if piece.says == "active"}
+    off = {(_who(piece), piece.layer_kind) for piece in strong if piece.says == "inactive"}
+    return any(
+        (None in {one[0], other[0]} or one[0] == other[0])
+        and (None in {one[1], other[1]} or one[1] == other[1])
+        for one in on
+        for other in off
+    )
 
 
 def _runtime_only(evidence: Sequence[Evidence], says: str, grade: Grade) -> bool:
@@ -73,8 +73,8 @@ def combine(evidence: Sequence[Evidence], ranks_seen: int) -> Combined:
         grade = active or inactive
         if grade == "B":
             return Combined(status, "medium")
-        ranks = _ranks(evidence, status)
-        partial = None not in ranks and len(ranks) < ranks_seen
+        who = {_who(p) for p in evidence if p.says == status and p.grade != "C"}
+        partial = None not in who and len(who) < ranks_seen
         return Combined(status, "medium" if partial else "high")
     if not _same_subject(evidence):
         return Combined("mixed", "medium" if "B" in {active, inactive} else "high")
@@ -289,7 +289,7 @@ def not_seen(evidence: Sequence[Evidence], status: Status) -> tuple[str, ...]:
 
 
 def _capped(evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
-    """Enough of each kind of evidence: a thousand equal lines must not hide the one that differs."""
+    """Enough of each kind: a thousand equal lines must not hide the one that differs."""
     kinds: dict[tuple[str, str, str], list[int]] = {}
     for index, piece in enumerate(evidence):
         kinds.setdefault((piece.channel, piece.says, piece.explanation), []).append(index)

@@ -14,6 +14,7 @@ import typer
 from hcp_logscan._version import __version__
 from hcp_logscan.model.errors import HcpLogscanError, UsageError
 from hcp_logscan.model.finding import SEVERITIES, STATUSES
+from hcp_logscan.model.report import MAX_WORLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -140,7 +141,9 @@ def run(
     ] = None,
     world_size: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Number of ranks, where the logs do not say it."),
+        typer.Option(
+            min=1, max=MAX_WORLD, metavar="N", help="Number of ranks, where the logs do not say it."
+        ),
     ] = None,
     job: Annotated[
         str | None,

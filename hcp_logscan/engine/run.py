@@ -58,6 +58,29 @@ def units(files: Sequence[LogFile], unit_bytes: int = UNIT_BYTES) -> Iterator[Un
             yield Unit(index, file.path, start, end)
 
 
+def _starts(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Lines where an attempt may begin, as rows (`file`, `line`, `epoch`): epochs count from 1."""
+    failed = frames["exits"].filter(pl.col("kind") == "failed_line")
+    lines = pl.concat([frames["blocks"].select("file", "line"), failed.select("file", "line")])
+    return (
+        lines.unique()
+        .sort("file", "line")
+        .with_columns(pl.int_range(1, pl.len() + 1).over("file").alias("epoch"))
+    )
+
+
+def _with_epoch(frame: pl.DataFrame, starts: pl.DataFrame) -> pl.DataFrame:
+    """The rows with their epoch in the whole file, in place of that in their unit."""
+    columns = frame.columns
+    return (
+        frame.drop("epoch")
+        .sort("file", "line", maintain_order=True)
+        .join_asof(starts, on="line", by="file", strategy="backward", check_sortedness=False)
+        .with_columns(pl.col("epoch").fill_null(0))
+        .select(columns)
+    )
+
+
 def merge(found: Discovered, results: Iterable[UnitResult]) -> Tables:
     """Put the results of all units, in the order of `units`, into one set of tables."""
     parts: dict[str, list[pl.DataFrame]] = {table: [] for table in events.EVENTS}
@@ -70,19 +93,18 @@ def merge(found: Discovered, results: Iterable[UnitResult]) -> Tables:
         for table, frame in result.frames.items():
             shifted = frame.with_columns(pl.col(LINE_COLUMNS[table]) + total[1])
             parts[table].append(shifted)
-            if events.EVENTS[table].fold and len(parts[table]) > 64:
-                parts[table] = [events.fold(table, pl.concat(parts[table]))]
         total[0] += result.bytes
         total[1] += result.lines
         total[2] += result.recognised
         cut_off[index] |= result.cut_off
         errors[index] = errors[index] or result.error
     frames = {
-        table: events.fold(
-            table,
-            pl.concat([events.empty(table), *frames]).sort("file", "line", maintain_order=True),
-        )
+        table: pl.concat([events.empty(table), *frames]).sort("file", "line", maintain_order=True)
         for table, frames in parts.items()
+    }
+    starts = _starts(frames)
+    frames = {
+        table: events.fold(table, _with_epoch(frame, starts)) for table, frame in frames.items()
     }
     stats = tuple(
         FileStats(total[0], total[1], total[2], cut, error)

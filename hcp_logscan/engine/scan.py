@@ -40,11 +40,15 @@ MAX_BLOCK_LINES: Final = 8_000
 CHECK_EVERY: Final = 256
 """Walked lines between two looks for blocks whose stream has fallen silent."""
 
+FAILED_LINE: Final = "elastic-failed"
+"""Parser of the line behind which a launcher may start its workers again."""
+
 MAX_CONFIG_BYTES: Final = 4 << 20
 MAX_TEXT: Final = 16_384
 """Characters of a line that parsers see. The longest record known (verl) stays below it."""
 
 
+_NCCL: Final = re.compile(rb":\d{1,10}:\d{1,10} \[\d{1,3}\] NCCL ")
 _SAME_EVERY_TIME: Final = re.compile(rb"(?:\[rank\d{1,7}\]: |\[[A-Za-z_-]+\d{1,6}\]:)+")
 """Prefixes that every line of their stream begins with, byte by byte: no time, no padding."""
 
@@ -110,6 +114,7 @@ class _Batch:
     lines: list[int] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
     prefixes: list[Prefix] = field(default_factory=list)
+    epochs: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
 
 
@@ -124,6 +129,7 @@ def _frame(file: int, batch: _Batch) -> pl.DataFrame:
             "label": [prefix.label for prefix in batch.prefixes],
             "local_rank": [prefix.local_rank for prefix in batch.prefixes],
             "replica": [prefix.replica for prefix in batch.prefixes],
+            "epoch": batch.epochs,
             "text": batch.texts,
         },
         schema=dict(events.COMMON),
@@ -142,6 +148,7 @@ class Collector:
         self._open: dict[str, list[_Open]] = {}
         self._raws: tuple[bytes, ...] = ()
         self._walked = 0
+        self._epoch = 0
         self._rows: dict[str, list[dict[str, object]]] = {}
         self._parts: dict[str, list[pl.DataFrame]] = {}
         self._by_name = {parser.name: parser for parser in parsers()}
@@ -200,6 +207,7 @@ class Collector:
             "label": entry.prefix.label,
             "local_rank": entry.prefix.local_rank,
             "replica": entry.prefix.replica,
+            "epoch": self._epoch,
         }
         for table, line, offset, text, own in entry.block.rows():
             place = {"line": line, "offset": offset, "text": text}
@@ -230,27 +238,45 @@ class Collector:
 
     def _segments(self, number: int, offset: int, line: bytes) -> list[bytes]:
         """A line cut at carriage returns, and where another rank's line begins in it."""
+        records = len(_NCCL.findall(line))
+        if records > 1 or (not records and line.endswith(b"- Init COMPLETE")):
+            self._note_torn(number, offset, line)  # NCCL's parser finds whole records by itself
         torn = b"[rank" in line or b"[Rank" in line or line.count(b" iteration ") > 1
         if b"\r" not in line and not torn:
             return [line]
         segments = [part for piece in line.split(b"\r") for part in _TORN.split(piece) if part]
         if len(segments) > line.count(b"\r") + 1:
-            place = {"file": self.unit.file, "line": number, "offset": offset, "stream": ""}
-            text = line.decode("utf-8", "replace")[:MAX_TEXT]
-            own = {"text": text, "kind": "rank", "count": 1, "last": number}
-            self._rows.setdefault("interleaved", []).append({**place, **own})
-            self._waiting += 1
+            self._note_torn(number, offset, line)
         return segments
 
+    def _note_torn(self, number: int, offset: int, line: bytes) -> None:
+        """Count a line that another rank's line begins in."""
+        own = {
+            "file": self.unit.file,
+            "line": number,
+            "offset": offset,
+            "stream": "",
+            "epoch": self._epoch,
+            "text": line.decode("utf-8", "replace")[:MAX_TEXT],
+            "kind": "rank",
+            "count": 1,
+            "last": number,
+        }
+        self._rows.setdefault("interleaved", []).append(own)
+        self._waiting += 1
+
     def _add(self, name: str, number: int, offset: int, prefix: Prefix, text: str) -> None:
+        self._epoch += name == FAILED_LINE
         batch = self._batches.setdefault(name, _Batch())
         batch.lines.append(number)
         batch.offsets.append(offset)
         batch.prefixes.append(prefix)
+        batch.epochs.append(self._epoch)
         batch.texts.append(text)
         self._waiting += 1
 
     def _begin(self, entry: _Open) -> None:
+        self._epoch += "blocks" in entry.parser.tables
         self._open.setdefault(entry.prefix.key, []).append(entry)
         self._note_open()
 
@@ -263,7 +289,7 @@ class Collector:
         for table, own in rows:
             name = own["description"] or f"group {own['guid']}"
             said = f"{own['operation']} x {own['entries']}" if "operation" in own else "opened"
-            place = {"file": self.unit.file, "line": 1, "offset": 0, "stream": ""}
+            place = {"file": self.unit.file, "line": 1, "offset": 0, "stream": "", "epoch": 0}
             self._rows.setdefault(table, []).append({**place, "text": f"{name}: {said}", **own})
 
     def close(self) -> None:

@@ -2,7 +2,8 @@
 
 Every table has the columns of `COMMON` first. `fold` names the columns whose equal rows become one
 row: the first of them, with `count` and the line number of the last. Folding is associative, so the
-worker, the parent and any cluster fold alike, and memory is bounded by what is distinct.
+worker, the parent and any cluster fold alike, and memory is bounded by what is distinct. It stops
+where an attempt may begin: a restart prints the same lines again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ COMMON: Final[Mapping[str, pl.DataType]] = {
     "label": _INT,  # srun task
     "local_rank": _INT,  # torchrun --tee
     "replica": _INT,  # TorchX replica
+    "epoch": _INT,  # start-ups and failures seen before it in its file: repeats do not fold across
     "text": _STR,  # the line without prefixes; null in tables that drop it
 }
 
@@ -241,14 +243,14 @@ def empty(table: str) -> pl.DataFrame:
 
 
 def fold(table: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """Fold equal rows of one table: keys are `file`, `stream` and the table's own.
+    """Fold equal rows of one table: keys are `file`, `stream`, `epoch` and the table's own.
 
     The first row (by line) stays, `count` adds up, `last` is the last line number.
     """
     keys = EVENTS[table].fold
     if not keys or frame.height < 2:
         return frame
-    by = ["file", "stream", *keys]
+    by = ["file", "stream", "epoch", *keys]
     others = [name for name in frame.columns if name not in by and name not in {"count", "last"}]
     return (
         frame.sort("file", "line", maintain_order=True)

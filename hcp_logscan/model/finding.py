@@ -98,6 +98,9 @@ class Evidence:
     layer_kind: str | None = None
     "Which attention layers it speaks of, where the channel tells; None speaks of all."
 
+    process: str | None = None
+    "Which process printed it, where that can be told though its global rank cannot; None if not."
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

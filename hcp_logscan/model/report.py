@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 SCHEMA: Final = "hcp-logscan/report/v1"
 """The `schema` member of the JSON report; it changes only with an incompatible change."""
 
+MAX_WORLD: Final = 2**20
+"""Most ranks a job is believed to have; a larger number is a damaged or mistyped one."""
+
 AttemptOutcome = Literal[
     "completed",
     "failed",

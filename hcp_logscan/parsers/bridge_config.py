@@ -188,9 +188,18 @@ def _open_yaml(line: BlockLine) -> _PrintedYaml | None:
 _TITLE: Final = "Configuration Summary (Non-Default Values vs Megatron Core)"
 _BAR: Final = re.compile(r"^={70}\s*$")
 _SECTION: Final = re.compile(r"^\[(?P<name>\w+)\](?: Non-default values\b.*)?:\s*$")
-_FIELD: Final = re.compile(
-    r"^  (?P<key>[A-Za-z_]\w*): (?P<value>.*?)(?:  \(Mcore default: (?P<default>.*)\))?\s*$"
-)
+_FIELD: Final = re.compile(r"^  (?P<key>[A-Za-z_]\w*): (?P<value>.*)$")
+_DEFAULT: Final = "  (Mcore default: "
+
+
+def _without_default(value: str) -> str:
+    """The value without the default that the summary prints behind it.
+
+    >>> _without_default("[2, 2]  (Mcore default: None)")
+    '[2, 2]'
+    """
+    value = value.rstrip()
+    return value.partition(_DEFAULT)[0] if value.endswith(")") else value
 
 
 class _Summary:
@@ -211,7 +220,7 @@ class _Summary:
         if match := _SECTION.match(text):
             self._section, self._last = match["name"], line.number
         elif self._section and (match := _FIELD.match(text)):
-            value = _scalar(match["value"])
+            value = _scalar(_without_default(match["value"]))
             self._settings.append(Setting(line, self._section, match["key"], value))
             self._last = line.number
         elif torn := spoiled(line, "model"):

@@ -22,7 +22,7 @@ _NOT_SAID: Final = (
     r"(?i)\b(?:not|no|never|none|without|missing|expect(?:ed|s)?|should|must|look|looking|check|verify|"
     r"confirm|grep|search|if|whether|when|fail(?:ed|s|ure)?|error|assert\w*|raise[sd]?|todo|unless|only"
     r" if|ensure|make sure|see|prompt|question|answer)\b|n't\b|\?|\[PG |File \"|[A-Za-z]+Error|"
-    r"^\s*(?:#|//|\"|'|-{2,}\w|[{])|\bdef \b|\bprint\(|\bself\.|_[A-Z]+ = "
+    r"\.{4,} |^\s*(?:#|//|\"|'|-{2,}\w|[{])|\bdef \b|\bprint\(|\bself\.|_[A-Z]+ = "
 )
 
 

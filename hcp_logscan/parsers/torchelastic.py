@@ -28,8 +28,8 @@ _FIELD: Final = re.compile(
     r"^  (?P<key>time|host|rank|exitcode|error_file|traceback) *: ?(?P<value>.*)$"
 )
 _RULE: Final = re.compile(r"^[-=]{10,}\s*$")
-_RANK: Final = re.compile(r"^(\d+) \(local_rank: (\d+)\)")
-_EXIT: Final = re.compile(r"^(-?\d+) +\(pid: (\d+)\)")
+_RANK: Final = re.compile(r"^(\d{1,9}) \(local_rank: (\d{1,9})\)")
+_EXIT: Final = re.compile(r"^(-?\d{1,10}) +\(pid: (\d{1,18})\)")
 
 
 class _FailureTable:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _BEGIN: Final = "Traceback (most recent call last)"
 _FRAME: Final = re.compile(r'^\s+File "(?P<file>[^"]+)", line \d+, in (?P<function>.+)$')
 _EXCEPTION: Final = re.compile(
-    r"^(?P<name>(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z]\w*)(?:: ?(?P<message>.*))?$"
+    # Possessive throughout: a long line costs no more than its length.
+    r"^(?P<name>(?:[A-Za-z_]\w*+\.)*+(?=[^\Wa-z]++[a-z])[A-Z]\w*+)(?:: ?(?P<message>.*))?$"
 )
 _CHAIN: Final = re.compile(
     r"^(?:During handling of the above exception|The above exception was the direct cause)"

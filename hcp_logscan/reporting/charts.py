@@ -262,9 +262,13 @@ def _drawable(value: float | None) -> bool:
     return value is not None and math.isfinite(value) and abs(value) < 1e100
 
 
+_LOG_FLOOR: Final = 1e-300
+"""Below it a tick under the least value would be zero."""
+
+
 def _wants_log(values: list[float]) -> bool:
     """One slow first iteration or one spike must not flatten the rest of the line."""
-    if len(values) < 3 or min(values) <= 0:
+    if len(values) < 3 or min(values) < _LOG_FLOOR:
         return False
     return max(values) > 10 * sorted(values)[len(values) // 2]
 

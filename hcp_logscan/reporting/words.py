@@ -326,7 +326,11 @@ def paragraphs(text: str) -> tuple[str, ...]:
     ('a b', 'c:', '- d e', '- f')
     """
     blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+[.)])\s)", text.strip())
-    return tuple(re.sub(r"[ \t]*\n[ \t]*", " ", block.strip()) for block in blocks if block.strip())
+    return tuple(
+        " ".join(line.strip() for line in block.strip().split("\n"))
+        for block in blocks
+        if block.strip()
+    )
 
 
 def first_advice(text: str) -> str:

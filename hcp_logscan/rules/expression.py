@@ -8,6 +8,7 @@ turn "not observed" into an answer). Which words those are stands in `sql`.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -47,14 +48,35 @@ def compile_sql(
     Evaluate it with `evaluate`. Raises `RuleError` (without file name) for a word that is not on
     the list, for an unknown name, and for whatever does not give one Boolean per row.
     """
-    if hidden := sorted(sql_words.RESERVED.union(columns).intersection(params)):
+    return _compiled(
+        sql,
+        tuple(columns.items()),
+        tuple((name, type(value), value) for name, value in params.items()),
+        nulls_allowed,
+    )
+
+
+@functools.lru_cache(maxsize=512)
+def _compiled(
+    sql: str,
+    columns: tuple[tuple[str, pl.DataType], ...],
+    typed_params: tuple[tuple[str, type[Param], Param], ...],
+    nulls_allowed: bool,
+) -> Expression:
+    """`compile_sql`, once for equal input: the checks cost more than judging a small run.
+
+    The types stand in the key because 1, 1.0 and True are equal.
+    """
+    names = dict(columns)
+    params = {name: value for name, _, value in typed_params}
+    if hidden := sorted(sql_words.RESERVED.union(names).intersection(params)):
         raise RuleError(f"parameter `{hidden[0]}` has the name of a column or of an SQL word")
-    checked = sql_words.check(sql, {*columns, *params}, nulls_allowed=nulls_allowed)
+    checked = sql_words.check(sql, {*names, *params}, nulls_allowed=nulls_allowed)
     try:
         found = Expression(
             pl.sql_expr(checked.text), tuple(name for name in checked.names if name not in params)
         )
-        _check_type(found, columns, params)
+        _check_type(found, names, params)
     except pl.exceptions.PolarsError as error:
         reason = str(error).partition("\n")[0]
         raise RuleError(f"`{sql_words.short(sql)}` cannot be evaluated: {reason}") from error

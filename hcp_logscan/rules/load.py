@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
@@ -15,6 +16,8 @@ from hcp_logscan.rules.schema import EVIDENCE_TABLES, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+_MAX_MISTAKES: Final = 20
 
 
 def bundled_dir() -> Path:
@@ -35,7 +38,13 @@ def load_rules(extra: Sequence[Path] = ()) -> tuple[Rule, ...]:
 
     Raises one `RuleError` that lists what is wrong, file and line first.
     """
-    return load_paths([bundled_dir(), *extra])
+    return load_paths([bundled_dir(), *extra]) if extra else _shipped()
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> tuple[Rule, ...]:
+    """The shipped rules: read once in a process, however many runs it scans."""
+    return load_paths([bundled_dir()])
 
 
 def load_paths(paths: Sequence[Path]) -> tuple[Rule, ...]:
@@ -87,7 +96,8 @@ def load_file(path: Path) -> Rule:
     try:
         rule = Rule.model_validate(file.data)
     except ValidationError as error:
-        lines = [_shape_error(file, one) for one in error.errors(include_url=False)]
+        mistakes = error.errors(include_url=False)[:_MAX_MISTAKES]
+        lines = [_shape_error(file, one) for one in mistakes]
         raise RuleError("\n".join(dict.fromkeys(lines))) from error
     if errors := list(_meaning_errors(rule, file)):
         raise RuleError("\n".join(errors))

@@ -66,7 +66,7 @@ def read(path: Path) -> YamlFile:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         raise RuleError(f"{path}:{line}: this is not YAML: {error.problem}") from error
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise RuleError(f"{path}:1: this is not YAML: {error}") from error
     return YamlFile(path, data, node)
 
@@ -92,6 +92,8 @@ def _check_events(path: Path, text: str) -> None:
     for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             reason = "anchors and aliases are not allowed; write the value out"
+        elif getattr(event, "tag", None):
+            reason = "tags are not allowed; write the value as it is"
         elif isinstance(event, yaml.CollectionStartEvent) and depth >= MAX_DEPTH:
             reason = f"nested deeper than {MAX_DEPTH} levels"
         else:

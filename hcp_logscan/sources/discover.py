@@ -170,7 +170,7 @@ def _single(path: Path, selection: Selection) -> Discovered:
     if kind:
         raise NothingUnderstoodError(f"{path} is no log: it looks like {kind}.")
     hint = layouts.hints(path.name, selection.rank_regex, _above(path.parent))
-    log = LogFile(str(path), path.name, size, layouts.settle_tasks([hint])[0])
+    log = LogFile(str(path), _printable(path.name), size, layouts.settle_tasks([hint])[0])
     stem = path.name.split(".")[0]
     return Discovered(stem if stem not in _GENERIC_NAMES else run_name(path.parent), (log,))
 
@@ -192,6 +192,8 @@ def discover(run_dir: str | os.PathLike[str], selection: Selection = Selection()
         mode = given.stat().st_mode
     except OSError as error:
         raise SourceError(f"cannot read {given}: {error.strerror}. Check the path.") from error
+    except ValueError as error:  # a NUL byte
+        raise SourceError(f"cannot read {str(given)!r}: this is no path.") from error
     root = given.resolve()
     if not stat.S_ISDIR(mode):
         if not stat.S_ISREG(mode):
@@ -202,7 +204,7 @@ def discover(run_dir: str | os.PathLike[str], selection: Selection = Selection()
     unreadable: list[Unreadable] = []
     skipped: Counter[tuple[str, str]] = Counter()
     for path, status in _walk(root):
-        name = path.relative_to(root).as_posix()
+        name = _printable(path.relative_to(root).as_posix())
         folder = name.rpartition("/")[0] or "."
         if isinstance(status, OSError):
             unreadable.append(Unreadable(name, status.strerror or str(status)))
@@ -240,6 +242,15 @@ def discover(run_dir: str | os.PathLike[str], selection: Selection = Selection()
         tuple(unreadable),
         tuple(Skipped(kind, n, folder) for (kind, folder), n in sorted(skipped.items())),
     )
+
+
+def _printable(name: str) -> str:
+    r"""The name with bytes that are no UTF-8 spelt out: tables and reports hold text only.
+
+    >>> _printable("rank_0\udcff.log")
+    'rank_0\\xff.log'
+    """
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _hints_of(name: str, hint: layouts.PathHints, kind: FileKind) -> layouts.PathHints:

@@ -56,6 +56,7 @@ _CODE_STRONG: Final = re.compile(
     rb"^\s*(?:def \w+\(|class \w+[(:]|import \w|from [\w.]+ import |@\w+|#include [<\"]|#!/)"
 )
 _MARKDOWN_LINE: Final = re.compile(rb"^(?:#{1,6} \S|[-*] \S|\d+\. \S|```|> \S|\|.*\|\s*$)")
+_LONG_LINE: Final = 400
 _REPORT_MARKS: Final = (b"hcp-logscan/report/v1", b"hcp-logscan report")
 
 
@@ -98,7 +99,8 @@ def by_content(head: bytes) -> str | None:
     )
     if control > len(head) // 10:
         return "binary"
-    lines = [line for line in head.split(b"\n") if line.strip()]
+    # A longer line is neither code nor prose, and the patterns would take their time over it.
+    lines = [line[:_LONG_LINE] for line in head.split(b"\n") if line.strip()]
     strong = sum(1 for line in lines if _CODE_STRONG.match(line))
     if strong >= 3 and sum(1 for line in lines if _CODE_LINE.match(line)) > len(lines) // 2:
         return "source code"
