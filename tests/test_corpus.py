@@ -12,17 +12,15 @@ if TYPE_CHECKING:
 
 CORPUS = corpus()
 ABSENT = "no corpus beside the checkout, and HCP_LOGSCAN_CORPUS names none"
-NOT_READ_YET = {"groups-hcp22-flightrecorder"}  # flight-recorder dumps have no reader so far
-EXCERPTS = {"01", "03", "05", "10", "16", "19", "54"}
+NOT_READ_YET = {"38", "39", "40", "42", "53", "57"}
+"""Excerpts of trainers whose step lines have no parser so far: their iterations would be missed."""
 
 REAL = runs_in(CORPUS / "real") if CORPUS else []
 PUBLIC = runs_in(CORPUS / "public") if CORPUS else []
 
 
 @pytest.mark.skipif(CORPUS is None, reason=ABSENT)
-@pytest.mark.parametrize(
-    "run", [run for run in REAL if run.name not in NOT_READ_YET], ids=lambda run: run.name
-)
+@pytest.mark.parametrize("run", REAL, ids=lambda run: run.name)
 def test_a_real_run_is_judged_by_its_truth(run: Path) -> None:
     report = scan_or_nothing(run / "run")
     assert check(report, expected_of(run)) + equivalence(report) == []
@@ -30,7 +28,7 @@ def test_a_real_run_is_judged_by_its_truth(run: Path) -> None:
 
 @pytest.mark.skipif(CORPUS is None, reason=ABSENT)
 @pytest.mark.parametrize(
-    "run", [run for run in PUBLIC if run.name[:2] in EXCERPTS], ids=lambda run: run.name
+    "run", [run for run in PUBLIC if run.name[:2] not in NOT_READ_YET], ids=lambda run: run.name
 )
 def test_an_excerpt_of_a_public_log_is_read_right(run: Path) -> None:
     report = scan_or_nothing(run / "run")
