@@ -161,6 +161,7 @@ _SAYS_TONES: Final[Mapping[str, Tone]] = {"active": "good", "inactive": "bad", "
 def page(data: ReportData) -> dict[str, Any]:
     """Everything the template needs, by name."""
     word, meaning, tone = words.STATUS_WORDS[data.verdict.status]
+    said = data.verdict.summary
     aside = words.leads_with_progress(data)
     lead = words.worst(data) if aside else None
     judged = judged_attempt(data)
@@ -170,6 +171,7 @@ def page(data: ReportData) -> dict[str, Any]:
         "traits": words.run_traits(data),
         "status_word": word,
         "status_meaning": meaning,
+        "sentence": "" if said.rstrip(".") == meaning else said,
         "tone": words.SEVERITY_TONES[lead.severity] if lead else tone,
         "aside": aside,
         "lead": lead,

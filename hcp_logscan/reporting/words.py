@@ -224,6 +224,10 @@ def coverage(verdict: Verdict, world_size: int | None) -> str:
     if configured(verdict):
         return "decided by configuration, for all ranks"
     seen = plural(verdict.ranks_seen, "rank")
+    if not verdict.ranks_seen and verdict.ranks_confirmed:
+        named = plural(verdict.ranks_confirmed, "rank")
+        world = f" of {world_size:,}" if world_size is not None else ""
+        return f"seen in lines that name {named}{world}"
     if not verdict.ranks_seen:
         text = "ranks cannot be told apart in these logs"
     elif not verdict.ranks_confirmed and _deciding(verdict):

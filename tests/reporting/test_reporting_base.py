@@ -37,13 +37,23 @@ def test_every_status_has_words(suffix, status):
     assert word.lower() in RENDERERS[suffix](data).lower()
 
 
+@pytest.mark.parametrize("status", STATUSES)
+def test_a_verdict_says_nothing_twice(status):
+    word, meaning, _ = words.STATUS_WORDS[status]
+    data = samples.inactive()
+    same = dataclasses.replace(data.verdict, status=status, summary=f"{meaning}.")
+    html = RENDERERS[".html"](dataclasses.replace(data, verdict=same))
+    assert html.count(f"{meaning}.") == 1, word
+
+
 def test_coverage_says_what_the_world_is():
     verdict = samples.inactive().verdict
     assert words.coverage(verdict, 64) == "seen on 30 of 32 ranks; the world has 64"
     none = samples.unconfirmed().verdict
     assert words.coverage(none, 32) == "runtime evidence on none of 32 ranks"
     merged = dataclasses.replace(verdict, ranks_seen=0)
-    assert words.coverage(merged, None) == "ranks cannot be told apart in these logs"
+    assert words.coverage(merged, None) == "seen in lines that name 30 ranks"
+    assert words.coverage(merged, 64) == "seen in lines that name 30 ranks of 64"
 
 
 @pytest.mark.parametrize(
