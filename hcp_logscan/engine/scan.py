@@ -162,9 +162,9 @@ class Collector:
         if self._raws and not line.startswith(self._raws):
             return
         cleaned = prefixes.clean(line)
-        if b"\r" in cleaned:
-            cleaned = cleaned.rpartition(b"\r")[2]
         prefix, rest = prefixes.split(cleaned)
+        if b"\r" in cleaned:
+            prefix, rest = prefixes.split_after(prefix, cleaned.rpartition(b"\r")[2])
         mine = self._open.get(prefix.key)
         if not mine:
             return
@@ -216,12 +216,14 @@ class Collector:
 
     def survivor(self, number: int, offset: int, line: bytes, ids: set[int]) -> None:
         """Sort a line with needles in it to the parsers that asked for them."""
-        segments = self._segments(number, offset, prefixes.clean(line))
+        cleaned = prefixes.clean(line)
+        segments = self._segments(number, offset, cleaned)
+        before = prefixes.split(cleaned)[0] if b"\r" in cleaned else prefixes.Prefix()
         wanted = {parser.name for hit in ids for parser in self._owners[hit]}
         for segment in segments:
             if not segment:
                 continue
-            prefix, rest = prefixes.split(segment)
+            prefix, rest = prefixes.split_after(before, segment)
             text = rest.decode("utf-8", "replace")[:MAX_TEXT]
             for name in wanted:
                 parser = self._by_name[name]

@@ -87,3 +87,13 @@ def split(line: bytes) -> tuple[Prefix, bytes]:
     if match is None or match.end() == 0:
         return _NONE, line
     return _parse(match["stack"], match["label"], match["replica"]), line[match.end() :]
+
+
+def split_after(before: Prefix, part: bytes) -> tuple[Prefix, bytes]:
+    """`split` for a part of a line behind a carriage return.
+
+    The launcher wrote its prefix once, where the line begins: it holds for what a progress bar or a
+    step line then wrote over it, unless the part has a prefix of its own.
+    """
+    prefix, rest = split(part)
+    return (prefix if prefix.key else before), rest

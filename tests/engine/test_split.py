@@ -87,3 +87,21 @@ def test_unreadable_file_is_an_entry_and_no_exception(tmp_path):
     result = scan_unit(Unit(0, str(path)))
 
     assert result.error == "No such file or directory"
+
+
+def test_lines_behind_a_progress_bar_stay_in_their_stream(tmp_path):
+    bar = "Loading:  33%|\u2588\u2588\r"
+    traceback = (
+        "Traceback (most recent call last):",
+        '  File "/opt/train.py", line 3, in <module>',
+        "    main()",
+        "ValueError: x",
+    )
+    lines = [f"{label}: {bar}{said}\n" for said in traceback for label in (0, 1)]
+    path = tmp_path / "slurm-1.out"
+    path.write_text("".join(lines), encoding="utf-8")
+    found = scan_files(discover(path)).frames["tracebacks"]
+    assert found.select("label", "exception", "last_frame").rows() == [
+        (0, "ValueError", "train.py:<module>"),
+        (1, "ValueError", "train.py:<module>"),
+    ]

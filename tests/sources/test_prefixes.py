@@ -55,3 +55,10 @@ def test_times_in_front_do_not_change_the_key():
 
 def test_colours_and_carriage_return_are_cleaned():
     assert prefixes.clean(b"\x1b[32m[rank1]:\x1b[0m hello\r") == b"[rank1]: hello"
+
+
+def test_a_prefix_holds_for_what_follows_a_carriage_return():
+    before, _ = prefixes.split(b"3: [default1]:Loading:  33%")
+    assert prefixes.split_after(before, b"iteration 1/ 2 |") == (before, b"iteration 1/ 2 |")
+    own, rest = prefixes.split_after(before, b"[rank2]: Traceback")
+    assert (own.rank, own.label, rest) == (2, None, b"Traceback")
