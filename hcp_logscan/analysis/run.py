@@ -106,11 +106,11 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     bounds = cut.frame
     events = attempts.assign(events, bounds)
     numbers = sorted(set(bounds["attempt"].to_list()) - _saved_only(bounds, tables, job)) or [0]
-    world_size = options.world_size or _world_size(events, numbers)
+    configs = {n: _config(events, n) for n in numbers}
+    world_size = options.world_size or _world_size(configs)
     rank_map = ranks.resolve(events, files, job.files, world_size)
     events = ranks.with_ranks(events, rank_map)
     coverage = ranks.coverage(rank_map, events, world_size)
-    configs = {n: _config(events, n) for n in numbers}
     for known in configs.values():
         if world_size is not None:
             _override(known, world_size)
@@ -221,8 +221,9 @@ def _override(known: config.Config, world_size: int) -> None:
         facts["world_size"] = world_size
 
 
-def _world_size(events: Mapping[str, pl.DataFrame], numbers: Sequence[int]) -> int | None:
-    sizes = [_config(events, n).facts["world_size"] for n in numbers]
+def _world_size(configs: Mapping[int, config.Config]) -> int | None:
+    """The world of the last attempt that says it."""
+    sizes = [known.facts["world_size"] for known in configs.values()]
     return next((size for size in reversed(sizes) if size), None)
 
 

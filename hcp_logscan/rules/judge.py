@@ -87,23 +87,39 @@ def _cases(rule: Rule, facts: Mapping[str, pl.DataFrame]) -> Iterator[_Case]:
     except (RuleError, pl.exceptions.PolarsError) as error:
         raise RuleError(f"{rule.id}: when: {error}") from error
     judged = table if rule.over == "run" else facts["attempts"]
+    firing, unknown = _rows_by_attempt(table, outcomes)
+    present = set(table.get_column("attempt").unique())
     for attempt in judged.get_column("attempt").to_list():
-        here = table.get_column("attempt") == attempt
-        firing = table.filter(here & outcomes)
-        unknown = table.filter(here & outcomes.is_null())
-        if firing.height:
-            yield _Case(attempt, "fires", firing=tuple(firing.to_dicts()))
-        elif unknown.height:
-            yield _Case(attempt, "inconclusive", _missing(compiled.names, unknown))
-        elif rule.over == "iterations" and not here.any():
+        if attempt in firing:
+            yield _Case(attempt, "fires", firing=tuple(table[firing[attempt]].to_dicts()))
+        elif attempt in unknown:
+            row = table[unknown[attempt][:1]]
+            yield _Case(attempt, "inconclusive", _missing(compiled.names, row))
+        elif rule.over == "iterations" and attempt not in present:
             # No row means that nothing was logged, not that all was well.
             yield _Case(attempt, "inconclusive", ("iterations",))
         else:
             yield _Case(attempt, "clean")
 
 
+def _rows_by_attempt(
+    table: pl.DataFrame, outcomes: pl.Series
+) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+    """Attempt -> its rows that fire, and its rows that cannot be judged; in one pass for all."""
+    firing: dict[int, list[int]] = {}
+    unknown: dict[int, list[int]] = {}
+    flagged = (
+        pl.DataFrame([table.get_column("attempt"), outcomes.alias("outcome")])
+        .with_row_index("row")
+        .filter(pl.col("outcome").fill_null(value=True))
+    )
+    for row, attempt, outcome in flagged.iter_rows():
+        (unknown if outcome is None else firing).setdefault(attempt, []).append(row)
+    return firing, unknown
+
+
 def _missing(names: Sequence[str], unknown: pl.DataFrame) -> tuple[str, ...]:
-    row = expression.observed(unknown.head(1).select(names)).row(0, named=True)
+    row = expression.observed(unknown.select(names)).row(0, named=True)
     return tuple(name for name in names if row[name] is None)
 
 
