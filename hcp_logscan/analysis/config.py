@@ -52,7 +52,7 @@ class Block:
     """One source of one attempt: raw values by (section, key), and whether it is whole."""
 
     source: str
-    complete: bool
+    complete: bool | None
     values: Mapping[tuple[str, str], tuple[str, Place]]
 
 
@@ -180,7 +180,7 @@ def blocks_of(
     found: list[Block] = []
     for source in sources:
         best = blocks.filter(pl.col("source") == source).sort(
-            ["complete", "entries"], descending=True, maintain_order=True
+            ["complete", "entries"], descending=True, maintain_order=True, nulls_last=True
         )
         limit = MAX_SAVED if source == "saved_yaml" else 1
         for file, stream, line, complete in (
@@ -278,10 +278,10 @@ def _first(blocks: Sequence[Block], fact: str) -> Stated | None:
 
 
 def _complete(blocks: Sequence[Block]) -> bool | None:
-    whole = [block for block in blocks if block.source in _WHOLE]
-    if not whole:
-        return None
-    return any(block.complete for block in whole)
+    ended = [
+        block.complete for block in blocks if block.source in _WHOLE and block.complete is not None
+    ]
+    return any(ended) if ended else None
 
 
 def _conflicts(blocks: Sequence[Block]) -> tuple[list[str], list[Place]]:

@@ -161,13 +161,15 @@ def config_rows(
     settings: Sequence[Setting],
     *,
     last_line: int,
-    complete: bool,
+    complete: bool | None,
+    ended: bool = False,
 ) -> Iterator[Row]:
     """The rows of one configuration block: its values, then the block itself.
 
-    Of a block without its end mark the last value is dropped: the line may have been cut inside it.
+    `complete` is None for what never states everything. Of a block without its end mark the last
+    value is dropped, as the line may have been cut inside it, unless it `ended` all the same.
     """
-    kept = settings if complete else settings[:-1]
+    kept = settings if complete or ended else settings[:-1]
     for setting in kept:
         line = setting.line
         own = {

@@ -75,7 +75,7 @@ class YamlReader:
         self._torn: list[Setting] = []
         self.sections: set[str] = set()
         self.last = head.number
-        self.complete = False
+        self.complete: bool | None = False
         self.container = head.text.rstrip() == _CONTAINER
 
     def take(self, line: BlockLine) -> bool:
@@ -252,8 +252,44 @@ class _SavedYaml:
         if "model" not in self._reader.sections:
             return iter(())  # some other YAML
         reader = self._reader
-        reader.complete = reader.container and {"model", "train"} <= reader.sections
+        # Another program's file (Hydra's config.yaml) leaves out what it does not set.
+        reader.complete = {"model", "train"} <= reader.sections if reader.container else None
         return reader.rows()
+
+
+_OVERRIDE: Final = re.compile(
+    r"^- ['\"]?\+{0,2}(?P<section>model|dist|train|dataset)\.(?P<key>\w+)=(?P<value>[^'\"]*)['\"]?$"
+)
+
+
+class _Overrides:
+    """Hydra's ``.hydra/overrides.yaml``: a list of ``key=value``, as given on the command line."""
+
+    def __init__(self, line: BlockLine) -> None:
+        self._head, self._last = line, line.number
+        self._settings: list[Setting] = []
+        self._listed = True
+        self.feed(line)
+
+    def feed(self, line: BlockLine) -> bool:
+        self._listed = self._listed and line.text.startswith("- ")
+        self._last = line.number
+        if match := _OVERRIDE.match(line.text):
+            setting = Setting(line, match["section"], match["key"], match["value"].strip())
+            self._settings.append(setting)
+        return not self._listed
+
+    def rows(self) -> Iterator[Row]:
+        if not (self._listed and self._settings):
+            return iter(())  # some other YAML
+        return config_rows(
+            "saved_yaml",
+            self._head,
+            self._settings,
+            last_line=self._last,
+            complete=None,
+            ended=True,
+        )
 
 
 PARSERS = (
@@ -287,6 +323,14 @@ PARSERS = (
         opens=_SavedYaml,
         sample="_target_: megatron.bridge.training.config.ConfigContainer\n"
         "model:\n  context_parallel_size: 4\n",
+        whole_file=True,
+    ),
+    BlockParser(
+        name="hydra-overrides",
+        needles=(),
+        tables=("config", "blocks"),
+        opens=_Overrides,
+        sample="- model.context_parallel_size=4\n- ++model.cp_comm_type=a2a+p2p\n",
         whole_file=True,
     ),
 )
