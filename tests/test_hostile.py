@@ -39,6 +39,10 @@ SUMMARY = (
     "  hierarchical_context_parallel_sizes: [8, 2]  (Mcore default: None)\n"
     "[train]:\n  train_iters: 1\n" + BAR
 )
+TRACEBACK = (
+    "{rank}Traceback (most recent call last):\n"
+    '{rank}  File "/opt/train.py", line 3, in step\n{rank}    loss()\n{rank}ValueError: x\n'
+)
 H = "------------------------ arguments ------------------------\n"
 E = "-------------------- end of arguments ---------------------\n"
 
@@ -211,6 +215,31 @@ def test_a_long_line_is_sniffed(line: bytes) -> None:
 
 def test_long_spaces_in_prose() -> None:
     assert paragraphs("a" + " " * LONG + "x") == ("a" + " " * LONG + "x",)
+
+
+HEADS = (
+    "Failures:\n",
+    "_target_: megatron.bridge.training.config.ConfigContainer\n",
+    "Traceback (most recent call last):\n",
+    TITLE,
+)
+
+
+@pytest.mark.parametrize("head", HEADS, ids=lambda head: head.split()[0])
+def test_heads_without_a_body_do_not_pile_up(tmp_path: Path, head: str) -> None:
+    report = of(tmp_path, START + head * 60 + TRACEBACK.format(rank=""))
+    assert report.tables["tracebacks"]["exception"].to_list()[-1] == "ValueError"
+
+
+def test_tracebacks_of_many_ranks_line_by_line(tmp_path: Path) -> None:
+    lines = TRACEBACK.splitlines(keepends=True)
+    text = "".join(
+        line.replace("{rank}", f"[rank{rank}]: ") for line in lines for rank in range(300)
+    )
+    report = of(tmp_path, START + text)
+    found = report.tables["tracebacks"]
+    assert found["exception"].to_list() == ["ValueError"] * 300
+    assert found["rank"].n_unique() == 300
 
 
 # Rule files -------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ any split of a file gives the same tables.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +34,12 @@ if TYPE_CHECKING:
 
 FLUSH_LINES: Final = 20_000
 """Lines held as text before they become typed columns."""
+
+MAX_ALIKE: Final = 16
+"""Open blocks of one parser in one stream: each takes every line, so heads must not pile up."""
+
+MAX_RAWS: Final = 16
+"""Beginnings that a line is compared with; with more, splitting it is cheaper."""
 
 MAX_BLOCK_LINES: Final = 8_000
 """Lines of its own stream that one block may take."""
@@ -146,6 +153,7 @@ class Collector:
         self._waiting = 0
         self._batches: dict[str, _Batch] = {}
         self._open: dict[str, list[_Open]] = {}
+        self._begins: Counter[bytes] = Counter()
         self._raws: tuple[bytes, ...] = ()
         self._walked = 0
         self._epoch = 0
@@ -188,12 +196,15 @@ class Collector:
     def _note_open(self) -> None:
         """Remember what a line must begin with to be of interest; nothing if any line may be."""
         self.hungry = bool(self._open)
-        raws = {entry.raw for entries in self._open.values() for entry in entries}
-        self._raws = () if b"" in raws else tuple(raws)
+        few = b"" not in self._begins and len(self._begins) <= MAX_RAWS
+        self._raws = tuple(self._begins) if few else ()
 
     def _close(self, key: str, entry: _Open) -> None:
         mine = self._open[key]
         mine.remove(entry)
+        self._begins[entry.raw] -= 1
+        if not self._begins[entry.raw]:
+            del self._begins[entry.raw]
         if not mine:
             del self._open[key]
         self._note_open()
@@ -279,7 +290,12 @@ class Collector:
 
     def _begin(self, entry: _Open) -> None:
         self._epoch += "blocks" in entry.parser.tables
+        mine = self._open.get(entry.prefix.key, ())
+        alike = [other for other in mine if other.parser is entry.parser]
+        if len(alike) >= MAX_ALIKE:
+            self._close(entry.prefix.key, alike[0])
         self._open.setdefault(entry.prefix.key, []).append(entry)
+        self._begins[entry.raw] += 1
         self._note_open()
 
     def take(self, parser: BlockParser, block: Block) -> None:
