@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 import os
 import random
 from pathlib import Path
@@ -10,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+import zstandard
 
 from hcp_logscan import HcpLogscanError, scan
+from hcp_logscan.cli.write import default_path
 from hcp_logscan.model.errors import NothingUnderstoodError, RuleError, UsageError
 from hcp_logscan.parsers import bridge_config, tracebacks
 from hcp_logscan.reporting.schema import load_schema
 from hcp_logscan.reporting.text import render_text
 from hcp_logscan.reporting.words import paragraphs
+from hcp_logscan.rules.choose import parse_settings
 from hcp_logscan.rules.load import load_rules
 from hcp_logscan.sources import kinds
 
@@ -175,6 +181,36 @@ def test_a_path_with_a_nul_byte_is_refused() -> None:
         scan("a\0b")
 
 
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".xz", ".bz2"])
+def test_text_before_the_damage_is_kept(tmp_path: Path, suffix: str) -> None:
+    packers = {".gz": gzip.compress, ".zst": zstandard.compress, ".xz": lzma.compress}
+    packed = packers.get(suffix, bz2.compress)(START.encode())
+    (tmp_path / f"train.log{suffix}").write_bytes(packed + b"GARBAGE" * 9)
+    report = everything(tmp_path)
+    assert report is not None
+    assert report.data.series.iterations > 0
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "\u754c" * 84])
+def test_a_long_run_name_gives_a_report_name_that_fits(name: str) -> None:
+    path = default_path(Path("/nonexistent"), name)
+    assert len(path.name.encode()) <= 220
+    assert path.stem
+    assert name.startswith(path.stem)
+
+
+def test_deep_sections_of_long_keys_stay_small(tmp_path: Path) -> None:
+    deep = "".join(f"{' ' * depth}{'k' * 10_000}:\n" for depth in range(1, 31))
+    leaves = "".join(f"{' ' * 31}a{number}: 1\n" for number in range(2_000))
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "train.log").write_text(START)
+    (run / "config.yaml").write_text(f"model:\n{deep}{leaves}  context_parallel_size: 4\n")
+    report = everything(run)
+    assert report is not None
+    assert report.tables["config"].estimated_size() < 5_000_000
+
+
 # Patterns: each of these would take hours if the pattern went back and forth --------------------
 
 LONG = 200_000
@@ -243,6 +279,18 @@ def test_tracebacks_of_many_ranks_line_by_line(tmp_path: Path) -> None:
 
 
 # Rule files -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["2026-99-99", "1" + ":1" * 400 + ":1.0", "[1", "!!int x"])
+def test_an_odd_setting_is_refused(value: str) -> None:
+    with pytest.raises(RuleError, match=r"is not RULE\.param=VALUE"):
+        parse_settings([f"HCP211.max_skipped_share={value}"])
+
+
+def test_a_rule_file_that_is_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "rule.yaml")
+    with pytest.raises(RuleError, match="no regular file"):
+        load_rules([tmp_path])
 
 
 @pytest.mark.parametrize(

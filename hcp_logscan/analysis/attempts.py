@@ -35,6 +35,22 @@ class _Segment:
     ordinal: int
 
 
+class _ByFile:
+    """Event tables cut by file, each in one pass: a run has thousands of files."""
+
+    def __init__(self, tables: Mapping[str, pl.DataFrame]) -> None:
+        self._tables = tables
+        self._parts: dict[str, dict[object, pl.DataFrame]] = {}
+
+    def rows(self, table: str, file: int) -> pl.DataFrame:
+        """The rows of one file in one table."""
+        if table not in self._parts:
+            parts = self._tables[table].partition_by("file", as_dict=True, maintain_order=True)
+            self._parts[table] = {key[0]: part for key, part in parts.items()}
+        found = self._parts[table].get(file)
+        return self._tables[table].clear() if found is None else found
+
+
 def own_blocks(blocks: pl.DataFrame) -> pl.DataFrame:
     """Configuration blocks that do not lie inside another of the same source, file and stream.
 
@@ -56,19 +72,19 @@ def _launcher_traceback() -> pl.Expr:
     return pl.col("exception").str.contains("|".join(LAUNCHER_ERRORS))
 
 
-def _worker_lines(tables: Mapping[str, pl.DataFrame], file: int) -> list[int]:
+def _worker_lines(tables: _ByFile, file: int) -> list[int]:
     lines: list[int] = []
     for table in _WORKER_TABLES:
-        frame = tables[table].filter(pl.col("file") == file)
+        frame = tables.rows(table, file)
         if table == "tracebacks":
             frame = frame.filter(~_launcher_traceback().fill_null(value=False))
         lines.extend(frame["line"].to_list())
     return sorted(lines)
 
 
-def _failed_lines(tables: Mapping[str, pl.DataFrame], file: int) -> list[int]:
+def _failed_lines(tables: _ByFile, file: int) -> list[int]:
     """Line of the n-th `failed (exitcode` of a file: the last of the agents' n-th ones."""
-    exits = tables["exits"].filter((pl.col("file") == file) & (pl.col("kind") == "failed_line"))
+    exits = tables.rows("exits", file).filter(pl.col("kind") == "failed_line")
     nth: dict[int, int] = {}
     seen: dict[str, int] = {}
     for agent, line in exits.select(pl.col("agent").fill_null(""), "line").iter_rows():
@@ -78,11 +94,11 @@ def _failed_lines(tables: Mapping[str, pl.DataFrame], file: int) -> list[int]:
     return [nth[number] for number in sorted(nth)]
 
 
-def _segments(tables: Mapping[str, pl.DataFrame], file: int) -> list[_Segment]:
+def _segments(tables: _ByFile, file: int) -> list[_Segment]:
     """Cut one file at repeated start-up markers and behind failures that workers survive."""
     cuts: list[int] = []
     failed = _failed_lines(tables, file)
-    starts = tables["blocks"].filter((pl.col("file") == file) & (pl.col("source").is_in(START_UP)))
+    starts = tables.rows("blocks", file).filter(pl.col("source").is_in(START_UP))
     seen: set[tuple[str, str]] = set()
     previous = 0
     for stream, source, line in starts.select("stream", "source", "line").iter_rows():
@@ -101,12 +117,9 @@ def _segments(tables: Mapping[str, pl.DataFrame], file: int) -> list[_Segment]:
     return [_Segment(file, start, ordinal) for ordinal, start in enumerate(starts_at)]
 
 
-def _stamps(tables: Mapping[str, pl.DataFrame], file: int) -> list[tuple[int, str]]:
+def _stamps(tables: _ByFile, file: int) -> list[tuple[int, str]]:
     """(line, time stamp) of the dated lines of a file, in line order."""
-    frames = [
-        tables[table].filter(pl.col("file") == file).select("line", "time")
-        for table in ("marks", "iterations")
-    ]
+    frames = [tables.rows(table, file).select("line", "time") for table in ("marks", "iterations")]
     return sorted(pl.concat(frames).drop_nulls().iter_rows())
 
 
@@ -166,14 +179,14 @@ def _launches(
 
 
 def _follow(
-    tables: Mapping[str, pl.DataFrame], file: int, launches: Sequence[_Launch]
+    tables: _ByFile, file: int, launches: Sequence[_Launch]
 ) -> tuple[list[tuple[int, int]], bool]:
     """(first line, attempt) of a file without start-up markers, and whether that is guessed.
 
     Iterations follow the starts of the launches where both are dated. Otherwise the file is cut
     where its iteration numbers fall, and its last part belongs to the last launch.
     """
-    rows = tables["iterations"].filter(pl.col("file") == file)
+    rows = tables.rows("iterations", file)
     lines = rows.select("line", "time", "iteration").rows()
     if len(launches) < 2 or not lines:
         return [(0, 0)], False
@@ -210,15 +223,16 @@ def boundaries(
     tables: Mapping[str, pl.DataFrame], files: Sequence[LogFile], members: Sequence[int]
 ) -> Boundaries:
     """Where the attempts of one job begin in its files."""
+    split = _ByFile(tables)
     rows: list[tuple[int, int, int]] = []
     guessed = False
     numbered = sorted({n for i in members if (n := files[i].hints.attempt) is not None})
     free = [i for i in members if files[i].hints.attempt is None]
     rows.extend((i, 0, n) for i in members if (n := files[i].hints.attempt) is not None)
-    segments = {file: _segments(tables, file) for file in free}
+    segments = {file: _segments(split, file) for file in free}
     if numbered:
         for file in free:
-            mine = _as_many(tables, file, segments[file], len(numbered))
+            mine = _as_many(split, file, segments[file], len(numbered))
             rows.extend(
                 (file, segment.start, numbered[min(segment.ordinal, len(numbered) - 1)])
                 for segment in mine
@@ -227,7 +241,7 @@ def boundaries(
         started = tables["blocks"].filter(pl.col("source").is_in(START_UP))
         with_start = set(started["file"].to_list())
         leading = [file for file in free if file in with_start or len(segments[file]) > 1]
-        stamps = {file: _stamps(tables, file) for file in leading}
+        stamps = {file: _stamps(split, file) for file in leading}
         launches = _launches([segments[file] for file in leading], stamps)
         for attempt, launch in enumerate(launches):
             rows.extend((segment.file, segment.start, attempt) for segment in launch.segments)
@@ -235,16 +249,14 @@ def boundaries(
             if files[file].kind == "dump":  # written over by each attempt: the last one's, if any's
                 rows.append((file, 0, max(len(launches) - 1, 0)))
                 continue
-            mine_rows, unsure = _follow(tables, file, launches)
+            mine_rows, unsure = _follow(split, file, launches)
             guessed |= unsure
             rows.extend((file, line, attempt) for line, attempt in mine_rows)
     schema = {"file": pl.Int64, "line": pl.Int64, "attempt": pl.Int64}
     return Boundaries(pl.DataFrame(rows, schema=schema, orient="row").sort("file", "line"), guessed)
 
 
-def _as_many(
-    tables: Mapping[str, pl.DataFrame], file: int, mine: list[_Segment], attempts: int
-) -> list[_Segment]:
+def _as_many(tables: _ByFile, file: int, mine: list[_Segment], attempts: int) -> list[_Segment]:
     """Segments of a console beside attempt directories, by failures where starts are missing."""
     failed = _failed_lines(tables, file)[: attempts - 1]
     if len(mine) >= attempts or len(failed) + 1 <= len(mine):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from hcp_logscan._version import __version__
-from hcp_logscan.model.errors import HcpLogscanError, UsageError
+from hcp_logscan.model.errors import HcpLogscanError, OutputError, UsageError
 from hcp_logscan.model.finding import SEVERITIES, STATUSES
 from hcp_logscan.model.report import MAX_WORLD
 
@@ -329,7 +330,15 @@ def _emit(report: Report, shown: Shown, outputs: Sequence[Path], charts: Charts)
 
 
 def _print(text: str) -> None:
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    """Print a whole document. Raises OutputError where standard output takes no more."""
+    try:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - the exit would flush it again
+        raise OutputError(f"cannot write standard output: {error.strerror}.") from error
 
 
 def _print_summary(report: Report) -> None:
@@ -395,6 +404,8 @@ def _met(report: Report, statuses: Sequence[str]) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code is returned, and the process ends with it."""
     code = EXIT_CLEAN
+    if isinstance(sys.stdout, io.TextIOWrapper):  # an ASCII terminal gets escapes, no traceback
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(args=list(arguments) if arguments is not None else None, prog_name="hcp-logscan")
     except HcpLogscanError as error:

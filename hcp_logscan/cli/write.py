@@ -17,6 +17,9 @@ OWN_MARK: Final = b"hcp-logscan"
 _MARK_WITHIN: Final = 4_096
 _UNSAFE: Final = re.compile(r"[^\w.+-]+")
 
+_LONGEST_STEM: Final = 200
+"""Bytes; file systems take 255 for a name, and the temporary file beside it needs some."""
+
 
 def default_path(folder: Path, name: str) -> Path:
     """Where the default report goes: an own earlier report is replaced, any other file never.
@@ -25,6 +28,7 @@ def default_path(folder: Path, name: str) -> Path:
     'job_7.html'
     """
     stem = _UNSAFE.sub("_", name).strip("._") or "run"
+    stem = stem.encode()[:_LONGEST_STEM].decode(errors="ignore")
     path = folder / f"{stem}.html"
     number = 2
     while path.exists() and not _is_own(path):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from hcp_logscan.parsers.base import Row
 
-_KEY: Final = re.compile(r"^(?P<indent> *)(?P<key>[A-Za-z_][\w.-]*):(?: +(?P<value>.*))?$")
+_KEY: Final = re.compile(r"^(?P<indent> *)(?P<key>[A-Za-z_][\w.-]{0,127}):(?: +(?P<value>.*))?$")
 _ITEM: Final = re.compile(r"^(?P<indent> *)- (?P<value>.*)$")
 _TAG: Final = re.compile(r"^(?:!!\S+|&\w+)\s*")
 _DASHES: Final = re.compile(r"^-{34}\s*$")

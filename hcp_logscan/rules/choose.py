@@ -57,7 +57,7 @@ def parse_settings(texts: Iterable[str]) -> dict[str, dict[str, Param]]:
         rule, dot, param = target.strip().partition(".")
         try:
             parsed = yaml.safe_load(value)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError, OverflowError):
             parsed = None
         if not (equals and dot and rule and param) or not isinstance(
             parsed, bool | int | float | str

@@ -72,6 +72,8 @@ def read(path: Path) -> YamlFile:
 
 
 def _text(path: Path) -> str:
+    if path.exists() and not path.is_file():
+        raise RuleError(f"{path}: cannot be read: it is no regular file")
     try:
         with path.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)

@@ -131,7 +131,7 @@ def _walk(root: Path) -> Iterator[tuple[Path, os.stat_result | OSError]]:
 
 
 def _head(path: str) -> bytes:
-    """The first SNIFF_BYTES text bytes of a file; what there is of a file that is cut off."""
+    """The first SNIFF_BYTES text bytes of a file; what there is of a file that is damaged later."""
     buffer = bytearray(kinds.SNIFF_BYTES)
     view, filled = memoryview(buffer), 0
     stream = reader.open_bytes(path)
@@ -140,6 +140,9 @@ def _head(path: str) -> bytes:
             filled += count
     except reader.CutOffError:
         pass
+    except reader.BrokenStreamError:
+        if not filled:
+            raise
     finally:
         stream.close()
     return bytes(view[:filled])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import io
 import lzma
+import os
 import sys
-from typing import IO, TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import zstandard
 from isal import igzip_lib
@@ -91,6 +93,44 @@ class Decompressing(io.RawIOBase):
         super().close()
 
 
+_XZ_MEMORY: Final = 256 << 20
+"""Bytes that one .xz may make its decompressor take; `xz -9` asks for 65 MiB."""
+
+_ZSTD_STEP: Final = 1024
+"""Bytes of a .zst that are decompressed at once: at most about 32 MiB of text."""
+
+
+class _ZstdFrame:
+    """One frame, with the methods of `bz2.BZ2Decompressor`.
+
+    zstandard's own stream reader takes the end of a cut-off file for the end of the text.
+    """
+
+    def __init__(self) -> None:
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._input = self._text = b""
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._frame.eof) and not self._text
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._text and not self._input
+
+    @property
+    def unused_data(self) -> bytes:
+        return bytes(self._frame.unused_data) + self._input
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        self._input += data
+        while self._input and not self._text and not self._frame.eof:
+            step, self._input = self._input[:_ZSTD_STEP], self._input[_ZSTD_STEP:]
+            self._text = self._frame.decompress(step)
+        text, self._text = self._text[:max_length], self._text[max_length:]
+        return text
+
+
 def _gzip(raw: io.RawIOBase) -> Decompressing:
     return Decompressing(
         raw,
@@ -101,10 +141,10 @@ def _gzip(raw: io.RawIOBase) -> Decompressing:
 
 _OPENERS: Final[Mapping[str, Callable[[io.RawIOBase], ByteStream]]] = {
     ".gz": _gzip,
-    ".zst": lambda raw: zstandard.ZstdDecompressor().stream_reader(
-        cast("IO[bytes]", raw), read_across_frames=True
+    ".zst": lambda raw: Decompressing(raw, _ZstdFrame, (zstandard.ZstdError,)),
+    ".xz": lambda raw: Decompressing(
+        raw, lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY), (lzma.LZMAError, MemoryError)
     ),
-    ".xz": lambda raw: Decompressing(raw, lzma.LZMADecompressor, (lzma.LZMAError,)),
     ".bz2": lambda raw: Decompressing(raw, bz2.BZ2Decompressor, (OSError, ValueError)),
 }
 
@@ -132,6 +172,9 @@ def open_bytes(path: str, start: int = 0) -> ByteStream:
     Raises OSError as the system reports it.
     """
     if path == STDIN:
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, "standard input is closed")
+        os.set_blocking(sys.stdin.fileno(), True)  # else a slow writer looks like the end
         return io.FileIO(sys.stdin.fileno(), closefd=False)
     raw = io.FileIO(path)
     if opener := _OPENERS.get(compression(path)):

@@ -1,14 +1,21 @@
 import bz2
 import gzip
 import lzma
+import os
+import threading
 
 import pytest
 import zstandard
 
 from hcp_logscan.sources import reader
 
-TEXT = b"a line of a log\n" * 20_000
-PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
+TEXT = b"".join(b"line %d of a log\n" % (number * number) for number in range(20_000))
+PACKERS = {
+    ".gz": gzip.compress,
+    ".zst": zstandard.compress,
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+}
 
 
 def read_all(path):
@@ -31,7 +38,7 @@ def test_members_are_read_one_after_the_other(tmp_path, suffix):
     assert read_all(path) == (TEXT + b"second\n", False)
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".xz"])
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".xz"])
 def test_cut_off_file_gives_every_byte_before_the_cut(tmp_path, suffix):
     path = tmp_path / f"x.log{suffix}"
     packed = PACKERS[suffix](TEXT)
@@ -61,11 +68,42 @@ def test_garbage_is_an_error_that_names_itself(tmp_path, suffix):
         read_all(path)
 
 
-def test_zstandard_frames_are_read(tmp_path):
-    path = tmp_path / "x.log.zst"
-    path.write_bytes(zstandard.compress(TEXT) + zstandard.compress(b"second\n"))
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_every_cut_gives_a_beginning_of_the_text(tmp_path, suffix):
+    packed = PACKERS[suffix](TEXT[:3000])
+    path = tmp_path / f"x.log{suffix}"
+    for end in range(1, len(packed), 37):
+        path.write_bytes(packed[:end])
+        text, cut = read_all(path)
+        assert cut
+        assert TEXT.startswith(text)
 
-    assert read_all(path) == (TEXT + b"second\n", False)
+
+def test_a_frame_that_grows_a_thousandfold_is_handed_over_in_pieces(tmp_path):
+    path = tmp_path / "x.log.zst"
+    path.write_bytes(zstandard.compress(bytes(300_000_000)))
+    stream, buffer, total = reader.open_bytes(str(path)), bytearray(1 << 20), 0
+    while count := stream.readinto(memoryview(buffer)):
+        total += count
+    stream.close()
+    assert total == 300_000_000
+
+
+def test_standard_input_that_is_closed_is_an_error(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(OSError, match="closed"):
+        reader.open_bytes("-")
+
+
+def test_a_slow_writer_is_waited_for(monkeypatch):
+    read_end, write_end = os.pipe()
+    os.set_blocking(read_end, False)
+    with os.fdopen(read_end) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        later = threading.Timer(0.2, lambda: (os.write(write_end, b"late\n"), os.close(write_end)))
+        later.start()
+        assert read_all("-") == (b"late\n", False)
+        later.join()
 
 
 def test_plain_file_is_read_from_its_middle(tmp_path):
