@@ -108,7 +108,7 @@ def _segments(tables: _ByFile, file: int) -> list[_Segment]:
             cuts.append(after_failure[-1] + 1 if after_failure else line)
         seen.add((stream, source))
         previous = line
-    workers = _worker_lines(tables, file)
+    workers = _worker_lines(tables, file) if failed else []
     for at in failed:
         following = next((line for line in workers if line > at), None)
         if following is not None and not any(cut > at for cut in cuts):

@@ -20,7 +20,7 @@ from hcp_logscan.model.report import RankGroups
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-MAX_WORLD: Final = 65_536
+MAX_LAID_OUT: Final = 65_536
 """A larger world is not laid out: its numbers are more likely wrong than real."""
 
 
@@ -42,7 +42,7 @@ def layout_of(facts: Mapping[str, Any], *, pp_before_dp: bool) -> Layout | None:
         facts[name] for name in ("world_size", "tp_size", "cp_size", "pp_size")
     )
     sizes = facts["hcp_sizes"]
-    if not (world and tp_size and cp_size and pp_size and sizes) or world > MAX_WORLD:
+    if not (world and tp_size and cp_size and pp_size and sizes) or world > MAX_LAID_OUT:
         return None
     if len(sizes) != 2 or sizes[0] * sizes[1] != cp_size or world % (tp_size * cp_size * pp_size):
         return None

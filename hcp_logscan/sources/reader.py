@@ -148,7 +148,7 @@ _OPENERS: Final[Mapping[str, Callable[[io.RawIOBase], ByteStream]]] = {
     ".bz2": lambda raw: Decompressing(raw, bz2.BZ2Decompressor, (OSError, ValueError)),
 }
 
-READ_ERRORS: Final = (BrokenStreamError, zstandard.ZstdError, OSError)
+READ_ERRORS: Final = (BrokenStreamError, OSError)
 """What a read may raise, besides CutOffError."""
 
 
