@@ -193,6 +193,7 @@ ITERATION_FACTS: Final[Mapping[str, Fact]] = {
     "tokens_per_s_per_gpu": Fact(
         _FLOAT, "printed tokens/s/GPU, else batch x sequence / time / ranks"
     ),
+    "mfu": Fact(_FLOAT, "printed model FLOPs utilization, 0 to 1: a claim of the trainer"),
     "lm_loss": Fact(
         _FLOAT, "printed loss; null if the field is absent, NaN or Inf where printed so"
     ),

@@ -56,6 +56,7 @@ EVENTS: Final[Mapping[str, EventTable]] = {
             "step_ms": _FLOAT,
             "tflops_per_gpu": _FLOAT,
             "tokens_per_s_per_gpu": _FLOAT,
+            "mfu": _FLOAT,  # as a share, 0 to 1; what the trainer claims
             "learning_rate": _FLOAT,
             "global_batch_size": _INT,
             "lm_loss": _FLOAT,  # NaN and Inf as printed; null where the line has no such field

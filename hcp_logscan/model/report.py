@@ -206,6 +206,34 @@ class JobRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Peak:
+    """What the GPUs can do at most, without sparsity: the measure of a printed throughput."""
+
+    precision: str
+    "Of the matrix products: `bf16`, `fp16`, `fp8`, `fp4`, `fp32`."
+
+    assumed: bool = False
+    "The precision is not in the logs."
+
+    gpu: str | None = None
+    "Name in the GPU table, None where the GPU is unknown."
+
+    tflops: float | None = None
+    "Dense peak in TFLOP/s of this GPU at this precision; None where it is unknown."
+
+    bound_tflops: float | None = None
+    """The most that any GPU it may be does at any precision it may run: equal to `tflops` where
+    both are known, None where nothing bounds it."""
+
+    source: str = ""
+    "Who says which GPU it is, as words: `the logs`, `--gpu`, `HCP_LOGSCAN_GPU`, ..."
+
+    datasheet: str = ""
+    explanation: str = ""
+    "One sentence for readers: which peak is meant, and whence."
+
+
+@dataclass(frozen=True, slots=True)
 class ReportData:
     """A whole report as data. Renderers are pure functions of it."""
 
@@ -233,3 +261,6 @@ class ReportData:
 
     jobs: tuple[JobRow, ...] = ()
     "Empty unless the directory holds several jobs."
+
+    peak: Peak | None = None
+    "Of the judged attempt; None where neither a GPU nor an architecture is known."
