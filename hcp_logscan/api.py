@@ -13,11 +13,11 @@ import polars as pl
 from hcp_logscan._version import __version__
 from hcp_logscan.analysis.config import SOURCES
 from hcp_logscan.analysis.facts import CONFIG_FACTS
+from hcp_logscan.analysis.gpus import Stated, required
 from hcp_logscan.analysis.run import Options, examine
 from hcp_logscan.model.errors import UsageError
 from hcp_logscan.model.finding import MAX_TEXT, Location
 from hcp_logscan.model.report import (
-    MAX_WORLD,
     AttemptData,
     ConfigEntry,
     JobRow,
@@ -31,7 +31,7 @@ from hcp_logscan.rules.choose import select as select_rules
 from hcp_logscan.rules.choose import with_params
 from hcp_logscan.rules.judge import judge
 from hcp_logscan.rules.load import load_rules
-from hcp_logscan.sources import excerpt
+from hcp_logscan.sources import excerpt, settings
 from hcp_logscan.sources.discover import Selection
 
 if TYPE_CHECKING:
@@ -105,6 +105,9 @@ def scan(
     ignore: Sequence[str] = (),
     params: Mapping[str, Mapping[str, Any]] | None = None,
     world_size: int | None = None,
+    gpu: str | None = None,
+    precision: str | None = None,
+    peak_tflops: float | None = None,
     job: str | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
@@ -114,17 +117,23 @@ def scan(
 
     `run_dir` is a directory, a log file, or `-` for standard input. `rules` are further rule files
     or directories; `params` maps a rule id to the parameters it overrides; the other options are
-    those of the command line.
+    those of the command line. What the logs say goes before `world_size`, `gpu` and `precision`,
+    those before `.hcp-logscan.toml` in the run directory. `peak_tflops` is the dense peak of one
+    GPU at the precision of the run.
 
     Raises HcpLogscanError: with `exit_code` 2 for a path, rule or option that cannot be used, with
     3 where nothing was understood.
     """
-    if world_size is not None and not 1 <= world_size <= MAX_WORLD:
-        raise UsageError(f"world_size is {world_size}; a job has 1 to {MAX_WORLD:,} ranks.")
+    said = settings.of_run(run_dir).under(
+        settings.Settings(world_size, gpu, precision, peak_tflops)
+    )
     known = load_rules([Path(path) for path in rules])
     chosen = select_rules(with_params(known, dict(params or {})), select=select, ignore=ignore)
     selection = Selection(tuple(include), tuple(exclude), _compiled(rank_regex))
-    analysis = examine(run_dir, Options(selection, world_size, job))
+    if said.gpu is not None:
+        required(said.gpu)
+    stated = Stated(said.gpu, said.precision, said.peak_tflops)
+    analysis = examine(run_dir, Options(selection, said.world_size, job, stated))
     judgements, findings = judge(chosen, analysis.facts, analysis.events)
     data = _report_data(analysis, judgements, findings)
     tables = {**analysis.events, "iterations": analysis.facts["iterations"]}
@@ -198,6 +207,7 @@ def _report_data(
             name=analysis.name,
             job=analysis.job.name,
             world_size=facts["world_size"],
+            gpu=facts["gpu"],
             precision=facts["precision"],
             framework=facts["framework"],
         ),
@@ -212,6 +222,7 @@ def _report_data(
         ranks=analysis.ranks,
         topology=next(a.topology for a in analysis.attempts if a.attempt == analysis.judged),
         jobs=_jobs(analysis),
+        peak=next(a.peak for a in analysis.attempts if a.attempt == analysis.judged),
     )
 
 

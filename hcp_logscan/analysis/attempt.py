@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from hcp_logscan.analysis import config, evidence, runtime, topology
+from hcp_logscan.analysis import config, evidence, gpus, runtime, topology
 from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.verdict import measured_against_configured, verdict
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hcp_logscan.analysis.failures import Failures
     from hcp_logscan.analysis.ranks import Coverage
     from hcp_logscan.model.finding import Evidence, Verdict
-    from hcp_logscan.model.report import AttemptOutcome, RankGroups
+    from hcp_logscan.model.report import AttemptOutcome, Peak, RankGroups
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class AttemptAnalysis:
     started: str | None
     ended: str | None
     topology: tuple[RankGroups, ...]
+    peak: Peak | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ def analyse_attempt(
     coverage: Coverage,
     names: Sequence[str],
     unsure: Unsure,
+    hardware: gpus.Hardware,
+    stated: gpus.Stated,
 ) -> AttemptAnalysis:
     """Facts, evidence and verdict of one attempt.
 
@@ -84,6 +87,7 @@ def analyse_attempt(
     facts["te_version_code"] = config.version_code(facts["te_version"])
     facts.update(_progress(mine, rows, known, coverage))
     facts.update(_broken(mine, failed))
+    facts.update(gpus.facts(hardware, facts["precision"], stated, rows))
     view = evidence.AttemptView(number, facts, known, mine, names)
     pieces = evidence.collect(view)
     pieces = tuple(unsure.weakened(piece) for piece in pieces)
@@ -107,6 +111,7 @@ def analyse_attempt(
         _iso(times.min()),
         _iso(times.max()),
         groups,
+        gpus.peak(hardware, facts["precision"], stated),
     )
 
 

@@ -309,20 +309,21 @@ def _agrees(saved: Block, live: Sequence[Block]) -> bool:
 
 
 def _precision(blocks: Sequence[Block]) -> str | None:
+    """The precision of the matrix products; None where a block ends before it says `fp8`."""
     for block in blocks:
         get = {
             key: value[0]
             for (section, key), value in block.values.items()
             if section in {"", "model"}
         }
-        if get.get("fp4", "None") not in _OFF:
-            return "fp4"
-        if get.get("fp8", "None") not in _OFF:
-            return "fp8"
-        for name in ("bf16", "fp16"):
-            if get.get(name, "").lower() == "true":
+        for name in ("fp4", "fp8"):
+            if any(get.get(key, "None") not in _OFF for key in (name, f"{name}_format")):
                 return name
-        if "bf16" in get and "fp16" in get and block.source == "args_dump":
+        told = block.complete or "fp8" in get or block.source == "command_line"
+        for name in ("bf16", "fp16"):
+            if told and get.get(name, "").lower() == "true":
+                return name
+        if told and "bf16" in get and "fp16" in get and block.source == "args_dump":
             return "fp32"
     return None
 

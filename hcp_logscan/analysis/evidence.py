@@ -138,6 +138,32 @@ def assertion_channel(view: AttemptView) -> list[Evidence]:
     ]
 
 
+def throughput_channel(view: AttemptView) -> list[Evidence]:
+    """A printed rate that the hardware cannot reach: a symptom, which decides nothing."""
+    facts = view.facts
+    rate, bound = facts["tflops_median"], facts["peak_bound_tflops"]
+    if rate is None or bound is None or rate <= bound or not runtime.wanted(view):
+        return []
+    above = (
+        view.tables[name].filter(pl.col("tflops_per_gpu") > bound)
+        for name in ("steps", "iterations")
+    )
+    rows = next((rows for rows in above if rows.height), None)
+    if rows is None:
+        return []
+    return [
+        Evidence(
+            "throughput",
+            "inactive",
+            "C",
+            _location(view, rows),
+            f"{rate:,.0f} TFLOP/s/GPU is printed, and the {facts['peak_bound_of']} is"
+            f" {bound:,g}: attention that skips most of the sequence would explain it. A symptom,"
+            " no proof.",
+        )
+    ]
+
+
 def _location(view: AttemptView, rows: pl.DataFrame) -> Location:
     row = rows.row(0, named=True)
     return Location(view.names[row["file"]], row["line"], row["text"] or "", row["event_rank"])
@@ -152,6 +178,7 @@ CHANNELS: Final[tuple[Callable[[AttemptView], list[Evidence]], ...]] = (
     runtime.recorder_channel,
     runtime.nccl_channel,
     runtime.print_channel,
+    throughput_channel,
 )
 
 

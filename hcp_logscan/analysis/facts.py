@@ -27,6 +27,8 @@ class Fact:
 
 _DUMP = "keep rank 0's start-up output: the whole argument dump or configuration summary"
 _LAST = "keep the last rank's output: it prints the iteration lines"
+_GPU = "print nvidia-smi -L in the job script, or pass --gpu"
+_THROUGHPUT = "--log-throughput"
 _INT, _STR, _BOOL, _FLOAT = pl.Int64(), pl.String(), pl.Boolean(), pl.Float64()
 _INTS, _STRS = pl.List(pl.Int64()), pl.List(pl.String())
 
@@ -165,6 +167,41 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
     "exception_type": Fact(_STR, "type of the first uncaught exception that is no echo"),
     "exception_message": Fact(_STR, "its message"),
     "exception_rank": Fact(_INT, "the rank that raised it first"),
+    "gpu": Fact(_STR, "GPU of the job: its name in the GPU table, else as the logs print it", _GPU),
+    "peak_tflops": Fact(
+        _FLOAT,
+        "dense peak of this GPU at this precision, TFLOP/s; null unless both are known",
+        _GPU + "; the precision stands in the configuration, or pass --precision",
+    ),
+    "peak_bound_tflops": Fact(
+        _FLOAT,
+        "the most that any GPU it may be does at any precision it may run, TFLOP/s without"
+        " sparsity",
+        _GPU,
+    ),
+    "peak_bound_of": Fact(_STR, "what peak_bound_tflops is the peak of, in words", _GPU),
+    "tflops_median": Fact(
+        _FLOAT, "median of the printed model TFLOP/s/GPU over all logged iterations", _THROUGHPUT
+    ),
+    "mfu_median": Fact(_FLOAT, "median of the printed MFU, 0 to 1: a claim of the trainer"),
+    "mfu_denominator_tflops": Fact(
+        _FLOAT,
+        "what the printed MFU divides by: median of printed TFLOP/s over printed MFU",
+        _THROUGHPUT,
+    ),
+    "mfu_denominator_error": Fact(
+        _FLOAT,
+        "how far that is from the nearest dense peak of this GPU that it may rightly be, as a share"
+        " of it",
+        _GPU,
+    ),
+    "step_ms_median": Fact(_FLOAT, "median of the printed milliseconds per iteration", _LAST),
+    "clock_step_ms": Fact(
+        _FLOAT,
+        "median milliseconds per iteration by the time stamps of the lines; null where they carry"
+        " none, or stand too close for stamps of one second",
+        _LAST,
+    ),
     "failures": Fact(
         _INT, "ranks that ended by exception or signal, torchrun's own stops not counted"
     ),
@@ -189,7 +226,7 @@ ITERATION_FACTS: Final[Mapping[str, Fact]] = {
         _INT, "iterations since the line before: what the line averages over"
     ),
     "step_ms": Fact(_FLOAT, "elapsed time per iteration, milliseconds"),
-    "tflops_per_gpu": Fact(_FLOAT, "printed model TFLOP/s/GPU", "--log-throughput"),
+    "tflops_per_gpu": Fact(_FLOAT, "printed model TFLOP/s/GPU", _THROUGHPUT),
     "tokens_per_s_per_gpu": Fact(
         _FLOAT, "printed tokens/s/GPU, else batch x sequence / time / ranks"
     ),

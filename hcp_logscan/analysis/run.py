@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from hcp_logscan.analysis import attempts, config, failures, iterations, jobs, ranks
+from hcp_logscan.analysis import attempts, config, failures, gpus, iterations, jobs, ranks
 from hcp_logscan.analysis.attempt import AttemptAnalysis, Unsure, analyse_attempt
 from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.health import health_of, rank_rows
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from hcp_logscan.analysis.ranks import RankMap
     from hcp_logscan.model.finding import Verdict
 
+_NO_RUN: Final = frozenset({"gpus", "drift"})
+"""Event tables that job scripts and strangers fill, too: they make no training log."""
+
 RUN_EVENTS: Final = ("drift", "truncated", "unreadable")
 """Event tables that belong to no attempt."""
 
@@ -35,6 +38,7 @@ class Options:
     selection: Selection = field(default_factory=Selection)
     world_size: int | None = None
     job: str | None = None
+    stated: gpus.Stated = field(default_factory=gpus.Stated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ def _pick(found: Sequence[Job], wanted: str | None) -> Job:
 def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     """Event tables -> facts and verdicts. Raises as `examine` does."""
     options = options or Options()
-    if not any(stats.recognised for stats in tables.stats):
+    if not _understood(tables):
         raise NothingUnderstoodError(_not_understood(tables))
     found = jobs.split(tables)
     job = _pick(found, options.job)
@@ -133,6 +137,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     names = [file.name for file in files]
     differ = len({_cp_of(known) for known in configs.values()}) > 1
     unsure = Unsure(iterations=differ and cut.guessed, dumps=differ)
+    hardware = gpus.hardware(events["gpus"], options.stated)
     analysed = tuple(
         analyse_attempt(
             n,
@@ -143,6 +148,8 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
             coverage=coverage,
             names=names,
             unsure=unsure,
+            hardware=hardware,
+            stated=options.stated,
         )
         for n in numbers
     )
@@ -166,6 +173,14 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
         health=health,
         ranks=rank_rows(coverage, events, files),
     )
+
+
+def _understood(tables: Tables) -> bool:
+    """Whether a line of a trainer or launcher was recognised."""
+    if not any(stats.recognised for stats in tables.stats):
+        return False
+    told = (frame.height for name, frame in tables.frames.items() if name not in _NO_RUN)
+    return any(told)
 
 
 def _not_understood(tables: Tables) -> str:

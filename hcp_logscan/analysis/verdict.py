@@ -265,6 +265,22 @@ def rerun_recipe(facts: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(steps)
 
 
+def _gpu_step(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """How to have a printed throughput judged, where nothing says what the GPUs can do."""
+    if facts["tflops_median"] is None or facts["peak_bound_tflops"] is not None:
+        return ()
+    missing = (
+        "no dense peak is known for this GPU"
+        if facts["gpu"]
+        else "these logs do not name the GPU, so whether the printed throughput is possible could"
+        " not be judged"
+    )
+    advice = (
+        "--peak-tflops X" if facts["gpu"] else "--gpu NAME, or print `nvidia-smi -L` in the job"
+    )
+    return (f"For the throughput: {missing}. Scan again with {advice}.",)
+
+
 _PLURAL: Final = (
     "HIERARCHICAL_CONTEXT_PARALLEL_GROUPS: stock Megatron never prints this name (it is a Python"
     " global), so its absence proves nothing."
@@ -321,6 +337,8 @@ def verdict(
         reasons = [*reasons, f"Wrong membership: {wrong_groups[0]}{more}."]
     deciding = [piece for piece in evidence if piece.says == status and piece.grade != "C"]
     reasons = [*reasons, *dict.fromkeys(piece.explanation for piece in deciding)]
+    symptoms = [piece.explanation for piece in evidence if piece.channel == "throughput"]
+    reasons += symptoms if status != "active" else []
     if status == "inactive" and facts["iterations_finished"]:
         reasons.append(
             f"{facts['iterations_finished']} iterations finished, so no check stopped it."
@@ -339,7 +357,7 @@ def verdict(
         confidence=confidence,
         summary=_summary(status, facts),
         reasons=tuple(reasons),
-        next_steps=() if confidence == "high" else rerun_recipe(facts),
+        next_steps=(() if confidence == "high" else rerun_recipe(facts)) + _gpu_step(facts),
         ranks_confirmed=len(confirmed),
         ranks_seen=ranks_seen,
         evidence=shown,

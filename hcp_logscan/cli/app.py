@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from contextlib import contextmanager
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from hcp_logscan.api import Report
+    from hcp_logscan.sources.settings import Settings
 
 EXIT_CLEAN: Final = 0
 EXIT_FINDINGS: Final = 1
@@ -47,6 +49,16 @@ class FailOn(StrEnum):
     WARNING = "warning"
     ERROR = "error"
     NEVER = "never"
+
+
+class Precision(StrEnum):
+    """Precision of the matrix products."""
+
+    BF16 = "bf16"
+    FP16 = "fp16"
+    FP8 = "fp8"
+    FP4 = "fp4"
+    FP32 = "fp32"
 
 
 class Charts(StrEnum):
@@ -146,6 +158,26 @@ def run(
             min=1, max=MAX_WORLD, metavar="N", help="Number of ranks, where the logs do not say it."
         ),
     ] = None,
+    gpu: Annotated[
+        str | None,
+        typer.Option(
+            envvar="HCP_LOGSCAN_GPU",
+            metavar="NAME",
+            help="The GPU, where the logs do not say it: H100, H200, B200, MI300X, ...",
+        ),
+    ] = None,
+    precision: Annotated[
+        Precision | None,
+        typer.Option(help="Of the matrix products, where the logs do not say it."),
+    ] = None,
+    peak_tflops: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="Dense peak of one GPU at the precision of the run, in TFLOP/s, for a GPU that"
+            " is not in the table.",
+        ),
+    ] = None,
     job: Annotated[
         str | None,
         typer.Option(metavar="ID", help="Judge this job of a directory that holds several."),
@@ -233,6 +265,8 @@ def run(
         elif run_dir is None:
             raise UsageError("no RUN_DIR given. Try: hcp-logscan --demo, or hcp-logscan --help.")
         else:
+            from hcp_logscan.sources.settings import Settings
+
             statuses = _statuses(expect)
             outputs = _outputs(output)
             report = _scan(
@@ -241,7 +275,7 @@ def run(
                 select=_words(select or ()),
                 ignore=_words(ignore or ()),
                 settings=tuple(settings or ()),
-                world_size=world_size,
+                said=Settings(world_size, gpu, precision, peak_tflops),
                 job=job,
                 include=tuple(include or ()),
                 exclude=tuple(exclude or ()),
@@ -289,11 +323,25 @@ def _outputs(paths: Sequence[Path] | None) -> list[Path]:
     return list(paths or ())
 
 
-def _scan(run_dir: str, *, settings: Sequence[str] = (), **options: object) -> Report:
+def _scan(
+    run_dir: str,
+    *,
+    settings: Sequence[str] = (),
+    said: Settings | None = None,
+    **options: object,
+) -> Report:
+    """Scan with what the options say, then the run's own settings file, then the directory's."""
     from hcp_logscan.api import scan
     from hcp_logscan.rules.choose import parse_settings
+    from hcp_logscan.sources.settings import Settings, load, of_run
 
-    return scan(run_dir, params=parse_settings(settings), **options)  # type: ignore[arg-type]
+    told = Settings() if said is None else load(Path.cwd()).under(of_run(run_dir)).under(said)
+    return scan(
+        run_dir,
+        params=parse_settings(settings),
+        **asdict(told),
+        **options,  # type: ignore[arg-type]
+    )
 
 
 def _emit(report: Report, shown: Shown, outputs: Sequence[Path], charts: Charts) -> bool:

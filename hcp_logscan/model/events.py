@@ -96,6 +96,11 @@ EVENTS: Final[Mapping[str, EventTable]] = {
     "versions": EventTable(
         "version of a package", {"package": _STR, "version": _STR}, fold=("package", "version")
     ),
+    "gpus": EventTable(
+        "a GPU, or an architecture, that a line names",
+        {"kind": _STR, "name": _STR},  # name | architecture
+        fold=("kind", "name"),
+    ),
     "rank_lines": EventTable(
         "memory lines: `[Rank <global rank>] (after <n> iterations)`",
         {"rank": _INT, "iterations": _INT},

@@ -18,6 +18,7 @@ from hcp_logscan.analysis import facts as fact_tables
 from hcp_logscan.model import events as event_tables
 from hcp_logscan.model.errors import RuleError
 from hcp_logscan.rules import sql as sql_words
+from hcp_logscan.rules.schema import ROW_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,11 +100,25 @@ def compile_when(rule: Rule) -> Expression:
 def compile_evidence(rule: Rule) -> dict[str, Expression]:
     """The rule's evidence by event table. Raises `RuleError`.
 
-    Null tests are allowed: evidence is picked, not judged.
+    It may compare a row with the facts of what is judged, where that is one row. Null tests are
+    allowed: evidence is picked, not judged.
     """
     return {
-        table: compile_sql(sql, evidence_columns(table), rule.params, nulls_allowed=True)
+        table: compile_sql(
+            sql, judged_facts(rule) | evidence_columns(table), rule.params, nulls_allowed=True
+        )
         for table, sql in rule.evidence.items()
+    }
+
+
+def judged_facts(rule: Rule) -> dict[str, pl.DataType]:
+    """The facts that evidence may be compared with: single values of a table of one row each."""
+    if rule.over in ROW_TABLES:
+        return {}
+    return {
+        name: dtype
+        for name, dtype in fact_tables.schema(rule.over).items()
+        if not isinstance(dtype, pl.List)
     }
 
 

@@ -184,8 +184,14 @@ def _places(rule: Rule, case: _Case, events: Mapping[str, pl.DataFrame]) -> Iter
 def _evidence_rows(
     rule: Rule, case: _Case, table: str, compiled: expression.Expression, frame: pl.DataFrame
 ) -> list[Row]:
+    facts = expression.judged_facts(rule)
+    judged = [
+        pl.lit(case.firing[0][name], dtype=facts[name]).alias(name)
+        for name in compiled.names
+        if name not in frame.columns
+    ]
     try:
-        picked = expression.evaluate(compiled, frame, rule.params)
+        picked = expression.evaluate(compiled, frame.with_columns(judged), rule.params)
     except pl.exceptions.PolarsError as error:
         raise RuleError(f"{rule.id}: evidence.{table}: {error}") from error
     if rule.over != "run":

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
+from hcp_logscan.model.bundled import bundled_dir
 from hcp_logscan.model.errors import RuleError
 from hcp_logscan.model.finding import Outcome
 from hcp_logscan.rules import examples, load, template
@@ -103,7 +104,7 @@ def _differing(one: Mapping[str, object], other: Mapping[str, object]) -> set[st
 
 def main(arguments: Sequence[str]) -> int:
     """Lint the paths given, or the shipped rules. 1 if there is a complaint, else 0."""
-    complaints = lint([Path(one) for one in arguments] or [load.bundled_dir()])
+    complaints = lint([Path(one) for one in arguments] or [bundled_dir()])
     sys.stdout.writelines(f"{one}\n" for one in complaints)
     return 1 if complaints else 0
 

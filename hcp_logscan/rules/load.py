@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
 from hcp_logscan.analysis import facts as fact_tables
+from hcp_logscan.model.bundled import bundled_dir
 from hcp_logscan.model.errors import RuleError
 from hcp_logscan.rules import expression, template, yamlfile
 from hcp_logscan.rules.schema import EVIDENCE_TABLES, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 _MAX_MISTAKES: Final = 20
-
-
-def bundled_dir() -> Path:
-    """Directory of the shipped rules: in the wheel beside this module, else the checkout's.
-
-    Raises `RuleError` if there is neither.
-    """
-    bundled = Path(str(resources.files("hcp_logscan.rules"))) / "bundled"
-    checkout = Path(__file__).resolve().parents[2] / "rules"
-    for directory in (bundled, checkout):
-        if directory.is_dir():
-            return directory
-    raise RuleError("the shipped rules are missing; reinstall hcp-logscan")
 
 
 def load_rules(extra: Sequence[Path] = ()) -> tuple[Rule, ...]:

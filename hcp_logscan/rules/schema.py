@@ -31,6 +31,7 @@ from hcp_logscan.rules.prose import reflow
 EVIDENCE_TABLES: Final = (
     "config",
     "iterations",
+    "steps",
     "failures",
     "marks",
     "paths",
@@ -41,6 +42,7 @@ EVIDENCE_TABLES: Final = (
     "truncated",
     "unreadable",
     "versions",
+    "gpus",
     "checkpoints",
     "group_lines",
     "attention_lines",

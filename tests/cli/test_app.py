@@ -37,7 +37,7 @@ def working_directory(tmp_path, monkeypatch):
         ([INACTIVE, "--fail-on", "never"], 0),
         ([HEALTHY, "--fail-on", "note"], 1),
         ([HEALTHY, "--fail-on", "note", "--select", "HCP2"], 0),
-        ([INACTIVE, "--ignore", "HCP002"], 0),
+        ([INACTIVE, "--ignore", "HCP002,HCP1"], 0),
         ([HEALTHY, "--expect", "unconfirmed"], 0),
         ([HEALTHY, "--expect", "active"], 1),
         ([P2P, "--expect", "active,not_requested"], 0),
@@ -292,3 +292,42 @@ def test_hostile_log_lines_stay_text_in_every_output(tmp_path):
     assert "<script>alert" not in page
     assert "{{ 7*7 }}" in page or "{{ 7*7 }}" in Path("x.json").read_text()
     assert "\x1b" not in page + Path("x.md").read_text()
+
+
+def gpu_of(capsys, *arguments):
+    assert main([*arguments, "-f", "json", "--fail-on", "never"]) == 0
+    return json.loads(capsys.readouterr().out)["run"]["gpu"]
+
+
+def test_the_gpu_is_said_by_option_variable_run_directory_and_working_directory(
+    tmp_path, monkeypatch, capsys
+):
+    run_dir = shutil.copytree(HEALTHY, tmp_path / "run")
+    here = Path(".hcp-logscan.toml")
+    assert gpu_of(capsys, str(run_dir)) is None
+    here.write_text("gpu = 'A100'")
+    assert gpu_of(capsys, str(run_dir)) == "A100"
+    (run_dir / here).write_text("gpu = 'H100'")
+    assert gpu_of(capsys, str(run_dir)) == "H100 SXM"
+    monkeypatch.setenv("HCP_LOGSCAN_GPU", "h200")
+    assert gpu_of(capsys, str(run_dir)) == "H200"
+    assert gpu_of(capsys, str(run_dir), "--gpu", "B200") == "B200"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--gpu", "H300"], "no such GPU in the table. Known: H800, H200"),
+        (["--precision", "int4"], "int4"),
+        (["--peak-tflops", "-3"], "peak_tflops is -3"),
+    ],
+)
+def test_hardware_that_cannot_be_is_refused(arguments, message, capsys):
+    assert main([HEALTHY, *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_demo_knows_nothing_of_the_working_directory(capsys):
+    Path(".hcp-logscan.toml").write_text("nonsense")
+    assert main(["--demo"]) == 0
+    assert "nonsense" not in capsys.readouterr().err

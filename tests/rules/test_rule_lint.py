@@ -8,6 +8,7 @@ import sys
 import pytest
 from rule_files import RULE, rule_data, write
 
+from hcp_logscan.model.bundled import bundled_dir
 from hcp_logscan.model.errors import RuleError
 from hcp_logscan.rules import examples, lint, load
 from hcp_logscan.rules.schema import Rule
@@ -25,7 +26,7 @@ def example(outcome, **facts):
 
 
 def test_the_shipped_rules_have_no_complaint():
-    assert lint.lint([load.bundled_dir()]) == []
+    assert lint.lint([bundled_dir()]) == []
 
 
 @pytest.mark.parametrize("one", SHIPPED, ids=lambda one: one.id)

@@ -6,7 +6,8 @@ import pytest
 import yaml
 from rule_files import rule_data, write
 
-from hcp_logscan.model.errors import RuleError
+from hcp_logscan.model import bundled
+from hcp_logscan.model.errors import HcpLogscanError, RuleError
 from hcp_logscan.rules import load, yamlfile
 
 
@@ -160,14 +161,13 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path):
 
 
 def test_the_wheel_carries_the_rules_beside_the_module(tmp_path, monkeypatch):
-    bundled = tmp_path / "bundled"
-    bundled.mkdir()
-    monkeypatch.setattr(load.resources, "files", lambda _: tmp_path)
-    assert load.bundled_dir() == bundled
+    for folder in ("rules/bundled", "../rules"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    monkeypatch.setattr(bundled.resources, "files", lambda _: tmp_path)
+    assert bundled.bundled_dir() == tmp_path / "rules" / "bundled"
 
 
 def test_missing_shipped_rules_are_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(load.resources, "files", lambda _: tmp_path)
-    monkeypatch.setattr(load, "__file__", str(tmp_path / "a" / "b" / "load.py"))
-    with pytest.raises(RuleError, match="reinstall"):
-        load.bundled_dir()
+    monkeypatch.setattr(bundled.resources, "files", lambda _: tmp_path / "package")
+    with pytest.raises(HcpLogscanError, match="reinstall"):
+        bundled.bundled_dir()
