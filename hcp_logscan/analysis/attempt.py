@@ -126,15 +126,21 @@ def _iso(time: object) -> str | None:
 
 
 def _framework(known: config.Config, mine: Mapping[str, pl.DataFrame]) -> str | None:
+    """The trainer, by the shape of its step lines, else by its configuration.
+
+    Many trainers print Megatron's own line: a line of another shape beside it says more.
+    """
+    lines = [mine[table]["producer"].drop_nulls() for table in ("iterations", "steps")]
+    producers = pl.concat(lines)
+    telling = producers.filter(producers != "megatron")
+    if telling.len():
+        most = telling.value_counts().sort("count", "producer", descending=[True, False])
+        return str(most["producer"][0])
     sources = {block.source for block in known.blocks}
-    if sources & {"bridge_yaml", "bridge_summary"} or mine["steps"].height:
+    if sources & {"bridge_yaml", "bridge_summary"}:
         return "megatron-bridge"
     if sources & {"args_dump", "world_size_line"}:
         return "megatron-lm"
-    if mine["iterations"].height:
-        shown = mine["iterations"]
-        nemo = shown.filter(pl.col("nan_iterations").is_null() & pl.col("time").is_null())
-        return "nemo" if nemo.height == shown.height and not shown["cut"].any() else None
     return None
 
 

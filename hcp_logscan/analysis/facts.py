@@ -89,7 +89,7 @@ CONFIG_FACTS: Final[Mapping[str, Fact]] = {
 ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
     "attempt": Fact(_INT, "number of the attempt, from 0"),
     **CONFIG_FACTS,
-    "framework": Fact(_STR, "`megatron-lm`, `megatron-bridge`, `nemo`, by the shape of its lines"),
+    "framework": Fact(_STR, "the trainer, such as `megatron-bridge`, by the shape of its lines"),
     "te_version_code": Fact(
         _INT, "te_version as major*1000000 + minor*1000 + patch (1.12.0 is 1012000)", _DUMP
     ),

@@ -67,12 +67,13 @@ EVENTS: Final[Mapping[str, EventTable]] = {
             "skipped_iterations": _INT,
             "nan_iterations": _INT,
             "cut": _BOOL,  # the record ends inside a field
+            "producer": _STR,  # whose line it is, as far as its shape tells
         },
         keep_text=False,
     ),
     "steps": EventTable(
         "Megatron-Bridge's `Step Time` line: rank 0, without an iteration number",
-        {"step_ms": _FLOAT, "tflops_per_gpu": _FLOAT},
+        {"step_ms": _FLOAT, "tflops_per_gpu": _FLOAT, "producer": _STR},
         keep_text=False,
     ),
     "config": EventTable(

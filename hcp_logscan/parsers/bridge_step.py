@@ -26,6 +26,7 @@ PARSERS = (
         needles=("GPU utilization:",),
         pattern=r"Step Time ?: (?P<step_s>[0-9.]+)s\b.*GPU utilization: (?P<tflops_per_gpu>[0-9.]+)"
         r" ?(?:MODEL_)?TFLOP/s/GPU",
+        constants={"producer": "megatron-bridge"},
         finish=_finish,
         sample="Step Time : 9.31s GPU utilization: 647.6MODEL_TFLOP/s/GPU",
         drift=False,

@@ -54,6 +54,7 @@ PARSERS = (
             "skipped_iterations": r"number of skipped iterations:\s*([0-9]+)",
             "nan_iterations": r"number of nan iterations:\s*([0-9]+)",
         },
+        constants={"producer": "megatron"},
         finish=_finish,
         sample=" [2026-03-01 09:14:20.123456] iteration       10/     200 | consumed samples:   "
         "       160"

@@ -35,6 +35,7 @@ PARSERS = (
             "lm_loss": r"reduced_train_loss: ([^\s|]+)",
             "grad_norm": r"grad_norm: ([^\s|]+)",
         },
+        constants={"producer": "nemo"},
         finish=_finish,
         sample="Training epoch 0, iteration 40/119 | lr: 8e-06 | global_batch_size: 32 |"
         " global_step: 40"
