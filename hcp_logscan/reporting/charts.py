@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from statistics import median_low
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from hcp_logscan.reporting import words
+from hcp_logscan.reporting import peak, words
+from hcp_logscan.reporting.limitline import LimitLine, limit_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from hcp_logscan.model.report import ReportData
+    from hcp_logscan.reporting.peak import Limit
 
 MAX_POINTS: Final = 2_000
 """Points of one interactive trace."""
@@ -31,6 +33,9 @@ TREND_POINTS: Final = 160
 
 MAX_MARKS: Final = 100
 """Marks for missing values of one attempt and chart; more are counted in the note."""
+
+MAX_ABOVE: Final = 60
+"""Marks for values above the peak, of one attempt; the caption counts them all."""
 
 _ALL_TRACES: Final = 40_000
 _ALL_SVG: Final = 3_000
@@ -121,6 +126,13 @@ class Svg:
     missing: tuple[Dot, ...]
     not_finite: tuple[Dot, ...]
     keys: tuple[Key, ...]
+    limit: LimitLine | None
+    above: tuple[Dot, ...]
+    "Marks on values above the limit."
+
+    x_range: tuple[float, float]
+    y_range: tuple[float, float] | None
+    "In the scaled unit of the axis; None where there is no value."
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +239,14 @@ def _chart(kind: _Kind, data: ReportData, rows: dict[int, dict[str, list[Any]]])
     values = [y for trace in traces for _, y in trace.points if y is not None]
     log_scale = _wants_log(values)
     unit = f"{kind.unit}, log scale" if log_scale else kind.unit
+    limit = peak.limit(data.peak) if kind.key == "tflops" else None
+    drawn = limit if limit and peak.fits(limit, values, log_scale=log_scale) else None
+    notes = _notes(kind, data, rows, traces)
+    if kind.key == "tflops":
+        whole = [y for _, ys in logged.values() for y in ys if _drawable(y)]
+        notes = [*peak.notes(data, whole, drawn), *notes]
+    above = [_above(trace.points, limit, MAX_ABOVE) for trace in traces]
+    svg = _svg(traces, values, limit=limit, drawn=drawn, log_scale=log_scale)
     return Chart(
         key=kind.key,
         title=kind.title,
@@ -234,10 +254,37 @@ def _chart(kind: _Kind, data: ReportData, rows: dict[int, dict[str, list[Any]]])
         log_scale=log_scale,
         traces=traces,
         caption=_caption(kind, values, len(traces)),
-        notes=tuple(_notes(kind, data, rows, traces)),
-        svg=_svg(traces, values, log_scale=log_scale),
-        plot=_plot(kind, traces, unit, log_scale=log_scale),
+        notes=tuple(notes),
+        svg=svg,
+        plot=_plot(kind, traces, unit, log_scale=log_scale) | _axes(svg, drawn, above),
     )
+
+
+def _above(points: Sequence[Point], limit: Limit | None, most: int) -> tuple[Point, ...]:
+    """Points beyond the limit, at most so many."""
+    if limit is None:
+        return ()
+    return downsample([p for p in points if p[1] is not None and p[1] > limit.tflops], most)
+
+
+def _axes(svg: Svg, drawn: Limit | None, above: Sequence[Sequence[Point]]) -> dict[str, Any]:
+    """Axes and limit as the script draws them: those of the still drawing."""
+    line = svg.limit
+    marked = [point for points in above for point in points]
+    return {
+        "xs": svg.x_range,
+        "ys": svg.y_range,
+        "limit": None
+        if line is None or drawn is None
+        else {
+            "y": _six(drawn.tflops),
+            "label": line.label,
+            "dash": "dash" if line.dash else "solid",
+            "at": line.anchor,
+            "over": line.above,
+        },
+        "above": {"x": [x for x, _ in marked], "y": [_six(y) for _, y in marked]},
+    }
 
 
 def _trace(attempt: int, xs: list[Any], ys: list[Any], shares: int) -> Trace:
@@ -290,12 +337,14 @@ def _notes(
     traces: tuple[Trace, ...],
 ) -> list[str]:
     notes: list[str] = []
-    logged = sum(trace.logged for trace in traces)
-    drawn = max(len(trace.points) for trace in traces)
-    if any(trace.logged > len(trace.points) for trace in traces):
+    if any(trace.logged > len(trace.svg_points) for trace in traces):
+        logged = sum(trace.logged for trace in traces)
+        still = max(len(trace.svg_points) for trace in traces)
+        live = max(len(trace.points) for trace in traces)
         notes.append(
-            f"{logged:,} logged iterations, reduced to at most {drawn:,} points per line; "
-            "the lowest and highest value of every stretch are kept"
+            f"{logged:,} logged iterations, reduced to at most {still:,} points per line"
+            + (f" ({live:,} where the chart is interactive)" if live > still else "")
+            + "; the lowest and highest value of every stretch are kept"
             + (", and a line shows the medians." if any(trace.trend for trace in traces) else ".")
         )
     for name, found in (
@@ -369,10 +418,19 @@ def _starts(xs: tuple[float, ...]) -> list[float]:
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 480, 62.0, 470.0, 14.0, 204.0
 
 
-def _svg(traces: tuple[Trace, ...], values: list[float], *, log_scale: bool) -> Svg:
+def _svg(
+    traces: tuple[Trace, ...],
+    values: list[float],
+    *,
+    limit: Limit | None,
+    drawn: Limit | None,
+    log_scale: bool,
+) -> Svg:
+    """The still drawing; the axis holds the limit only where it is `drawn`."""
     xs = [x for trace in traces for x, _ in trace.svg_points]
     x_low, x_high = min(xs), max(xs)
-    y_ticks = log_ticks(values) if log_scale else linear_ticks(values)
+    held = [*values, drawn.tflops] if drawn else values
+    y_ticks = log_ticks(held) if log_scale else linear_ticks(held)
     low, high = _scaled(y_ticks[0], log=log_scale), _scaled(y_ticks[-1], log=log_scale)
     if values:
         low = min(low, _scaled(min(values), log=log_scale))
@@ -388,14 +446,17 @@ def _svg(traces: tuple[Trace, ...], values: list[float], *, log_scale: bool) -> 
 
     lines: list[Line] = []
     dots: list[Dot] = []
+    courses: list[list[tuple[float, float]]] = []
     for number, trace in enumerate(traces):
         colour, dash = number % COLOURS, _SVG_DASHES[number // COLOURS % len(_SVG_DASHES)]
         for points, wide in ((trace.svg_points, bool(trace.trend)), (trace.trend, False)):
             for stretch in _stretches(points):
-                if len(stretch) == 1:
-                    dots.append(Dot(place(stretch[0][0]), height(stretch[0][1]), colour))
+                course = [(place(x), height(y)) for x, y in stretch]
+                courses.append(course)
+                if len(course) == 1:
+                    dots.append(Dot(*course[0], colour))
                 else:
-                    path = " ".join(f"{place(x):g},{height(y):g}" for x, y in stretch)
+                    path = " ".join(f"{x:g},{y:g}" for x, y in course)
                     lines.append(Line(path, colour, dash, wide))
     keys = _keys(traces)
     return Svg(
@@ -407,12 +468,29 @@ def _svg(traces: tuple[Trace, ...], values: list[float], *, log_scale: bool) -> 
         bottom=_BOTTOM,
         middle=(_LEFT + _RIGHT) / 2,
         x_ticks=tuple(Tick(place(x), f"{x:,.0f}") for x in whole_ticks(x_low, x_high)),
-        y_ticks=tuple(Tick(height(y), _label(y)) for y in y_ticks),
+        y_ticks=tuple(Tick(height(y), _label(y)) for y in y_ticks if values),
         lines=tuple(lines),
         dots=tuple(dots),
         missing=_marks([t.missing for t in traces], place),
         not_finite=_marks([t.not_finite for t in traces], place),
         keys=keys,
+        limit=limit_line(
+            drawn.label,
+            height(drawn.tflops),
+            courses,
+            dash="" if drawn.exact else "8 5",
+            box=(_LEFT, _RIGHT, _TOP, _BOTTOM),
+        )
+        if drawn
+        else None,
+        above=tuple(
+            Dot(place(x), height(y), 0)
+            for trace in traces
+            for x, y in _above(trace.svg_points, limit, MAX_ABOVE)
+            if y is not None
+        ),
+        x_range=(x_low, x_high),
+        y_range=(low, high) if values else None,
     )
 
 

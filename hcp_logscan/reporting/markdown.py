@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from hcp_logscan.reporting import topology, words
+from hcp_logscan.reporting import peak, topology, words
 from hcp_logscan.reporting.safe import cut, one_line
 from hcp_logscan.reporting.text import health_line
 
@@ -130,13 +130,20 @@ def _numbers(data: ReportData) -> Iterator[str]:
     more = "…, " if len(data.attempts) > 4 else ""
     cells = (
         f"{series.iterations:,}",
-        words.spread(series.tflops_per_gpu, "TFLOP/s/GPU"),
+        _throughput(data),
         words.spread(series.tokens_per_s_per_gpu, "tokens/s/GPU", 0),
         words.step_time(series.step_ms),
         words.loss_course(series.lm_loss),
         f"{len(data.attempts)} ({more}{outcomes})" if outcomes else "0",
     )
     yield f"| {' | '.join(escaped(cell) for cell in cells)} |"
+
+
+def _throughput(data: ReportData) -> str:
+    said = words.spread(data.series.tflops_per_gpu, "TFLOP/s/GPU")
+    claimed = peak.claimed(data)
+    mfu = f"printed MFU {claimed}" if claimed else ""
+    return ", ".join(part for part in (said, peak.brief(data), mfu) if part)
 
 
 def _findings(data: ReportData) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Final
 
-from hcp_logscan.reporting import topology, words
+from hcp_logscan.reporting import peak, topology, words
 from hcp_logscan.reporting.safe import cut, one_line
 
 if TYPE_CHECKING:
@@ -130,6 +130,8 @@ def _numbers(data: ReportData, paper: _Paper) -> None:
     rows = [
         ("iterations", f"{series.iterations:,} logged" if series.iterations else "none logged"),
         ("throughput", words.spread(series.tflops_per_gpu, "TFLOP/s/GPU")),
+        ("peak", peak.brief(data)),
+        ("printed MFU", peak.claimed(data)),
         ("tokens", words.spread(series.tokens_per_s_per_gpu, "tokens/s/GPU", 0)),
         ("step time", words.step_time(series.step_ms)),
         ("loss", words.loss_course(series.lm_loss)),
@@ -138,7 +140,8 @@ def _numbers(data: ReportData, paper: _Paper) -> None:
         rows = rows[:1]
     paper.line()
     for name, value in rows:
-        paper.hang(f"  {name:<12}", value)
+        if value:
+            paper.hang(f"  {name:<12}", value)
     hidden = len(data.attempts) - MAX_ATTEMPTS
     if hidden > 0:
         paper.hang(f"  {'attempts':<12}", f"{len(data.attempts)}, the first {hidden} not shown")

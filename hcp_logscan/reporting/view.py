@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hcp_logscan.reporting import words
+from hcp_logscan.reporting import peak, words
 from hcp_logscan.reporting.charts import charts
 from hcp_logscan.reporting.rankmap import RankMap, rank_map
 from hcp_logscan.reporting.safe import cut
@@ -15,7 +15,7 @@ from hcp_logscan.reporting.text import health_line
 from hcp_logscan.reporting.topology import topology_view
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from hcp_logscan.model.finding import Evidence, Finding, Judgement, Location, Verdict
     from hcp_logscan.model.report import AttemptData, RankRow, ReportData
@@ -73,6 +73,9 @@ class FindingView:
     hidden: int
     folded: bool
     "Shown closed: a note, or what another attempt's card has said already."
+
+    chart: str
+    "Key of the drawn chart that shows what it speaks of; empty where there is none."
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,7 @@ def page(data: ReportData) -> dict[str, Any]:
     lead = words.worst(data) if aside else None
     judged = judged_attempt(data)
     drawn = charts(data)
+    found = finding_views(data, [chart.key for chart in drawn])
     return {
         "data": data,
         "traits": words.run_traits(data),
@@ -181,11 +185,13 @@ def page(data: ReportData) -> dict[str, Any]:
         "coverage_share": _share(data),
         "numbers": numbers(data),
         "counted": words.counted(data.findings),
-        "findings": finding_views(data),
+        "findings": found,
         "more_findings": data.findings[MAX_FINDINGS:],
         "channels": channels(data.verdict),
         "silent": [name for name in words.CHANNEL_WORDS if name not in _spoken(data.verdict)],
         "charts": drawn,
+        "chart_names": {chart.key: chart.title for chart in drawn},
+        "chart_findings": _on_charts(found),
         "plots": [chart.plot for chart in drawn],
         "attempts": [attempt_view(data, attempt) for attempt in data.attempts],
         "judged": judged,
@@ -228,9 +234,10 @@ def _numbers(data: ReportData) -> list[tuple[str, str, str]]:
     lm = series.lm_loss
     course = f"{words.loss(lm.first)} \u2192 {words.loss(lm.last)}"
     last = words.OUTCOME_WORDS[data.attempts[-1].outcome][0] if data.attempts else ""
+    reached = _range(flops.min, flops.max, words.fixed)
     return [
         ("Iterations logged", f"{series.iterations:,}", _span(data)),
-        ("TFLOP/s/GPU", words.fixed(flops.median), _range(flops.min, flops.max, words.fixed)),
+        ("TFLOP/s/GPU", words.fixed(flops.median), _joined(reached, peak.share(data))),
         ("Tokens/s/GPU", _whole(tokens.median), _range(tokens.min, tokens.max, _whole)),
         (
             "Step time",
@@ -243,7 +250,23 @@ def _numbers(data: ReportData) -> list[tuple[str, str, str]]:
             "" if lm.min is None else f"lowest {words.loss(lm.min)}",
         ),
         ("Attempts", f"{len(data.attempts):,}", f"last one: {last}" if last else ""),
+        *_measures(data),
     ]
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def _measures(data: ReportData) -> Iterator[tuple[str, str, str]]:
+    """What printed throughput is measured by, and what the trainer claims: only where known."""
+    found = peak.limit(data.peak)
+    if data.peak is not None and found is not None:
+        name = "Dense peak of the GPU" if found.exact else "Bound of the GPU"
+        yield name, peak.figure(found.tflops), peak.traits(data.peak)
+    claimed = peak.claimed_mfu(data)
+    if claimed is not None:
+        yield "MFU as printed", words.percent(claimed), "median; the trainer's claim"
 
 
 def _whole(value: float | None) -> str:
@@ -274,16 +297,48 @@ def _anchor(finding: Finding) -> str:
     return f"{finding.rule}-{finding.attempt}"
 
 
-def finding_views(data: ReportData) -> list[FindingView]:
+_CHARTS: Final = (
+    (re.compile("HCP106"), ("step", "tflops")),
+    (re.compile("HCP1"), ("tflops", "step")),
+    (re.compile("HCP20[358]"), ("grad", "loss")),
+    (re.compile("HCP2"), ("loss", "grad")),
+)
+"""Which charts show what a rule speaks of, the best one first."""
+
+
+def chart_of(rule: str, drawn: Sequence[str]) -> str:
+    """Key of the chart to look at for a finding of that rule; empty where none is drawn.
+
+    >>> chart_of("HCP101", ["tflops", "loss"]), chart_of("HCP106", []), chart_of("HCP501", ["loss"])
+    ('tflops', '', '')
+    """
+    wanted = next((keys for pattern, keys in _CHARTS if pattern.match(rule)), ())
+    return next((key for key in wanted if key in drawn), "")
+
+
+def _on_charts(found: Sequence[FindingView]) -> dict[str, list[tuple[str, str]]]:
+    """Key of a chart -> (anchor, words) of the findings that speak of it, each rule once."""
+    links: dict[str, dict[str, tuple[str, str]]] = {}
+    for finding in found:
+        on_chart = links.setdefault(finding.chart, {})
+        on_chart.setdefault(finding.rule, (finding.anchor, f"{finding.rule} {finding.name}"))
+    return {key: list(rules.values()) for key, rules in links.items() if key}
+
+
+def finding_views(data: ReportData, drawn: Sequence[str] = ()) -> list[FindingView]:
     """The findings to show in full, notes and repetitions folded."""
     first = [finding for finding, _ in words.alike(data.findings)]
     return [
-        finding_view(data, f, folded=f.severity == "note" or not any(f is g for g in first))
+        finding_view(
+            data, f, folded=f.severity == "note" or not any(f is g for g in first), drawn=drawn
+        )
         for f in data.findings[:MAX_FINDINGS]
     ]
 
 
-def finding_view(data: ReportData, finding: Finding, *, folded: bool) -> FindingView:
+def finding_view(
+    data: ReportData, finding: Finding, *, folded: bool, drawn: Sequence[str] = ()
+) -> FindingView:
     """A finding with its words and excerpts; long evidence is folded, then cut."""
     excerpts = tuple(excerpt(place) for place in finding.evidence[:MAX_LINES])
     total = max(finding.evidence_total, len(finding.evidence))
@@ -310,6 +365,7 @@ def finding_view(data: ReportData, finding: Finding, *, folded: bool) -> Finding
         more_excerpts=excerpts[OPEN_LINES:],
         hidden=total - len(excerpts),
         folded=folded,
+        chart=chart_of(finding.rule, drawn),
     )
 
 

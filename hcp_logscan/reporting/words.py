@@ -108,6 +108,17 @@ def milliseconds(value: float | None) -> str:
     return f"{value:,.1f} ms" if abs(value) < 1000 else f"{value / 1000:,.2f} s"
 
 
+def percent(share: float | None) -> str:
+    """A share as percent, with a decimal below ten.
+
+    >>> percent(0.4163), percent(0.0213), percent(1.958), percent(None)
+    ('42 %', '2.1 %', '196 %', 'not logged')
+    """
+    if share is None or not math.isfinite(share):
+        return fixed(share)
+    return f"{share * 100:,.{0 if abs(share) >= 0.0995 else 1}f} %"
+
+
 def size(count: int) -> str:
     """Bytes as kB, MB, GB: powers of 1,000."""
     value = float(count)

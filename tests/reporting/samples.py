@@ -19,6 +19,7 @@ from hcp_logscan.model.report import (
     Health,
     JobRow,
     LossSpread,
+    Peak,
     RankGroups,
     RankRow,
     ReportData,
@@ -35,6 +36,23 @@ HOSTILE = (
     "[x](javascript:alert(1)) </style></pre></code></details> -->"
 )
 """All that must stay text, everywhere."""
+
+H100 = Peak(
+    precision="bf16",
+    gpu="H100 SXM",
+    tflops=989.4,
+    bound_tflops=989.4,
+    source="the logs",
+    datasheet="https://example.org/h100",
+    explanation="Dense BF16 peak of H100 SXM: 989.4 TFLOP/s; the GPU is known from the logs.",
+)
+HOPPER = Peak(
+    precision="bf16",
+    bound_tflops=989.5,
+    source="Transformer Engine, which says sm90",
+    explanation="No GPU of this architecture does more than 989.5 TFLOP/s at BF16; known from "
+    "Transformer Engine, which says sm90.",
+)
 
 STEPS = (
     "Rerun with NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2 TORCH_CPP_LOG_LEVEL=INFO for 2 to 5 steps.",
@@ -301,6 +319,16 @@ def inactive() -> ReportData:
             JobRow("812001", 31, None, judged=False),
         ),
     )
+
+
+def measured(*tflops: float | None, peak: Peak | None = H100, mfu: float | None = None) -> Any:
+    """A run of one attempt that printed these rates."""
+    rows = [iteration(0, n, tflops_per_gpu=rate, mfu=mfu) for n, rate in enumerate(tflops, start=1)]
+    rates = sorted(rate for rate in tflops if rate is not None and math.isfinite(rate))
+    spread = Spread(rates[len(rates) // 2], rates[0], rates[-1]) if rates else Spread()
+    base = unconfirmed()
+    series = dataclasses.replace(base.series, tflops_per_gpu=spread)
+    return dataclasses.replace(base, iterations=frame(rows), series=series, peak=peak)
 
 
 def unconfirmed() -> ReportData:
