@@ -164,11 +164,12 @@ def _progress(
     coverage: Coverage,
 ) -> dict[str, Any]:
     marks = set(mine["marks"]["kind"].to_list())
+    rows = rows.filter("finished")
     finished = rows.height
     start_up = any(mine[table].height for table in ("paths", "versions", "marks")) or any(
         block.source in config.START_UP for block in known.blocks
     )
-    announced = bool("training" in marks or finished) or (False if start_up else None)
+    announced = bool(marks & {"training", "step"} or finished) or (False if start_up else None)
     rank0 = "training" in marks or start_up
     world_size = known.facts["world_size"]
     numbered = rows["iteration"].drop_nulls()

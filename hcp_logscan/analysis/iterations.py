@@ -1,8 +1,9 @@
 """Iteration rows of all files -> one row per (attempt, iteration).
 
 Console duplicates count once. Bridge's `Step Time` lines (rank 0, no number) are joined to the
-iteration lines (last rank) by order within the attempt, checked against the elapsed time; where no
-iteration line was kept at all, each step line stands for an iteration of unknown number.
+iteration lines (last rank) by order within the attempt, checked against the elapsed time; slime's
+`perf` lines to the training steps before them in their file. Where no iteration line was kept at
+all, each of those lines stands for an iteration, of unknown number where it prints none.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 
 STEP_TOLERANCE_MS: Final = 6.0
 """`Step Time` has two decimals of a second; the iteration line one decimal of a millisecond."""
+
+_MEGATRON_LINE: Final = ("megatron", "megatron-deepspeed", "primus")
+"""Producers that leave a loss out of their line when it is NaN or negative, and whose first other
+loss stands in for `lm loss`. Elsewhere a line without a loss says nothing, and other losses are
+those of a policy or a preference."""
 
 
 def distinct(rows: pl.DataFrame) -> pl.DataFrame:
@@ -36,14 +42,32 @@ def distinct(rows: pl.DataFrame) -> pl.DataFrame:
             pl.col("event_rank").fill_null(-1).alias("_rank"),
             pl.int_range(pl.len()).alias("_order"),
         )
+        # a record without a number is an iteration of its own
+        .with_columns(pl.coalesce("iteration", -1 - pl.col("_order")).alias("_key"))
         .sort(["attempt", "iteration", "_cut", "_has_loss", "_rank", "_order"], descending=False)
         .sort(
             ["attempt", "iteration", "_has_loss", "_rank", "_order"],
             descending=[False, False, True, True, True],
             maintain_order=True,
         )
-        .unique(["attempt", "iteration"], keep="first", maintain_order=True)
-        .drop("_has_loss", "_cut", "_rank", "_order")
+        .unique(["attempt", "_key"], keep="first", maintain_order=True)
+        .drop("_has_loss", "_cut", "_rank", "_order", "_key")
+    )
+
+
+def _number(rows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """Rows without a number get that of the last line before them that begins a step."""
+    begins = marks.filter(pl.col("kind") == "step").select(
+        "attempt", "file", "line", pl.col("value").alias("_begun")
+    )
+    if not begins.height:
+        return rows
+    return (
+        rows.sort("line", maintain_order=True)
+        .join_asof(begins.sort("line"), on="line", by=["attempt", "file"], check_sortedness=False)
+        .with_columns(pl.coalesce("iteration", "_begun").alias("iteration"))
+        .drop("_begun")
+        .sort("file", "line", maintain_order=True)
     )
 
 
@@ -90,8 +114,63 @@ def _join_steps(rows: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     ).drop("_k", "_iterations", "_steps", "_step_ms", "_tflops")
 
 
+def _join_rollouts(rows: pl.DataFrame, rollouts: pl.DataFrame) -> pl.DataFrame:
+    """Fill speed from slime's `perf` lines: each covers the steps since the one before it."""
+    speeds = rollouts.select(
+        "attempt",
+        "file",
+        "line",
+        pl.col("line").alias("_at"),
+        pl.col("step_ms").alias("_step_ms"),
+        pl.col("tflops_per_gpu").alias("_tflops"),
+    )
+    covered = pl.len().over("attempt", "file", "_at")
+    return (
+        rows.sort("line", maintain_order=True)
+        .join_asof(
+            speeds.sort("line"),
+            on="line",
+            by=["attempt", "file"],
+            strategy="forward",
+            check_sortedness=False,
+        )
+        .with_columns(
+            pl.coalesce("step_ms", pl.col("_step_ms") / covered).alias("step_ms"),
+            pl.coalesce("tflops_per_gpu", "_tflops").alias("tflops_per_gpu"),
+        )
+        .drop("_at", "_step_ms", "_tflops")
+        .sort("attempt", "iteration", maintain_order=True)
+    )
+
+
+def _since_start(rows: pl.DataFrame) -> pl.DataFrame:
+    """Step times from the time since the start, where lines print that and a mean."""
+    passed = pl.col("elapsed_s") - pl.col("elapsed_s").shift(1).over("attempt")
+    steps = pl.col("iteration") - pl.col("iteration").shift(1).over("attempt")
+    own = pl.when((passed > 0) & (steps > 0)).then(passed / steps * 1000.0)
+    return rows.with_columns(pl.coalesce(own, "step_ms").alias("step_ms"))
+
+
+def _refused(results: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """Steps whose result was refused and that no iteration line follows: they did not finish.
+
+    The loss is checked first, so where a gradient was refused, the loss was a finite number.
+    """
+    gradient = pl.col("kind") == "gradient"
+    return (
+        results.sort(["attempt", "iteration", "kind"], descending=[False, False, True])
+        .unique(["attempt", "iteration"], keep="first", maintain_order=True)
+        .join(rows, on=["attempt", "iteration"], how="anti")
+        .with_columns(
+            gradient.alias("lm_loss_finite"),
+            pl.when(gradient).then(statement=False).alias("grad_norm_finite"),
+            pl.lit(value=False).alias("finished"),
+        )
+    )
+
+
 def _unnumbered(rows: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
-    """Step lines of attempts without any iteration line, as rows without a number."""
+    """Step lines of attempts without any iteration line, as rows of their own."""
     alone = steps.join(rows.select("attempt").unique(), on="attempt", how="anti")
     return _steps_of_one_source(alone)
 
@@ -99,16 +178,18 @@ def _unnumbered(rows: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 def facts(
     tables: Mapping[str, pl.DataFrame], shape: Mapping[int, tuple[int | None, int | None]]
 ) -> pl.DataFrame:
-    """The fact table `iterations` with its location columns and `event_rank`.
+    """The fact table `iterations` with its location columns, `event_rank` and `finished`.
 
     `shape` maps an attempt to (sequence length, world size): tokens/s/GPU is computed where no line
     prints it (batch x sequence length / step time / ranks).
     """
-    rows = distinct(tables["iterations"])
-    if tables["steps"].height:
-        rows = _join_steps(rows, tables["steps"])
-        extra = _unnumbered(rows, tables["steps"])
-        rows = pl.concat([rows, extra], how="diagonal")
+    rows = _since_start(distinct(_number(tables["iterations"], tables["marks"])))
+    steps = tables["steps"]
+    rollouts = pl.col("producer") == "slime"
+    if steps.height:
+        rows = _join_steps(rows, steps.filter(~rollouts))
+        rows = _join_rollouts(rows, steps.filter(rollouts))
+        rows = pl.concat([rows, _unnumbered(rows, steps)], how="diagonal")
     geometry = pl.DataFrame(
         [(attempt, *pair) for attempt, pair in shape.items()],
         schema={"attempt": pl.Int64, "_seq": pl.Int64, "_world": pl.Int64},
@@ -123,24 +204,25 @@ def facts(
     )
     previous = pl.col("iteration").shift(1).over("attempt")
     cut = pl.col("cut").fill_null(value=False)
-    numbered = pl.col("iteration").is_not_null()
+    leaves_out = pl.col("producer").is_in(_MEGATRON_LINE)
     has_loss = pl.col("loss").is_not_null()
     rows = rows.with_columns(
         pl.coalesce("tokens_per_s_per_gpu", pl.when(pl.col("step_ms") > 0).then(tokens)).alias(
             "tokens_per_s_per_gpu"
         ),
         (pl.col("iteration") - previous).alias("_since"),
-        # a line that is cut off, or a step line without fields, says nothing about its loss
+        # a line that is cut off, or of a kind that has no loss, says nothing about its loss
         pl.when(has_loss)
         .then(statement=True)
-        .when(numbered & ~cut)
+        .when(leaves_out & ~cut)
         .then(statement=False)
         .otherwise(None)
         .alias("lm_loss_present"),
         pl.col("loss").is_finite().alias("lm_loss_finite"),
         has_loss.cast(pl.Int64).cum_sum().over("attempt").alias("_losses"),
         pl.col("grad_norm").is_finite().alias("grad_norm_finite"),
-        pl.col("loss").alias("lm_loss"),
+        pl.when(leaves_out).then("loss").otherwise("lm_loss").alias("lm_loss"),
+        pl.lit(value=True).alias("finished"),
     )
     rows = rows.with_columns(
         ((pl.col("_losses") - has_loss.cast(pl.Int64)) > 0).alias("loss_seen_before"),
@@ -155,7 +237,12 @@ def facts(
         "event_rank": pl.Int64(),
         "train_iters": pl.Int64(),
         "time": pl.String(),
+        "finished": pl.Boolean(),
     }
+    if (refused := _refused(tables["rejected_results"], rows)).height:
+        rows = pl.concat([rows, refused], how="diagonal").sort(
+            "attempt", "iteration", maintain_order=True
+        )
     return rows.select(pl.col(name).cast(dtype, strict=False) for name, dtype in wanted.items())
 
 
@@ -166,5 +253,5 @@ def _interval() -> pl.Expr:
     that is smaller (Megatron prints iteration 1 whatever the log interval is).
     """
     usual = pl.col("_since").filter(pl.col("_since") > 0).mode().min().over("attempt")
-    first = pl.min_horizontal(pl.col("iteration"), usual.fill_null(pl.col("iteration")))
+    first = pl.min_horizontal(pl.col("iteration"), usual.fill_null(pl.col("iteration"))).clip(1)
     return pl.when(pl.col("_since") > 0).then("_since").otherwise(first)

@@ -263,7 +263,7 @@ def _local_ranks(
 
 
 def _last(series: pl.DataFrame, attempt: int) -> int | None:
-    last = series.filter(pl.col("attempt") == attempt)["iteration"].max()
+    last = series.filter((pl.col("attempt") == attempt) & pl.col("finished"))["iteration"].max()
     return None if last is None else int(str(last))
 
 

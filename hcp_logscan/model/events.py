@@ -54,6 +54,7 @@ EVENTS: Final[Mapping[str, EventTable]] = {
             "train_iters": _INT,
             "consumed_samples": _INT,
             "step_ms": _FLOAT,
+            "elapsed_s": _FLOAT,  # since training began; `step_ms` is then the mean since
             "tflops_per_gpu": _FLOAT,
             "tokens_per_s_per_gpu": _FLOAT,
             "mfu": _FLOAT,  # as a share, 0 to 1; what the trainer claims
@@ -72,9 +73,15 @@ EVENTS: Final[Mapping[str, EventTable]] = {
         keep_text=False,
     ),
     "steps": EventTable(
-        "Megatron-Bridge's `Step Time` line: rank 0, without an iteration number",
-        {"step_ms": _FLOAT, "tflops_per_gpu": _FLOAT, "producer": _STR},
+        "a line with the speed of steps beside their iteration lines: Megatron-Bridge's `Step Time`"
+        " (rank 0, one per iteration, without its number), slime's `perf` (behind the steps of a"
+        " rollout)",
+        {"iteration": _INT, "step_ms": _FLOAT, "tflops_per_gpu": _FLOAT, "producer": _STR},
         keep_text=False,
+    ),
+    "rejected_results": EventTable(
+        "Megatron refused a result of a training step, which then does not finish",
+        {"iteration": _INT, "kind": _STR},  # loss | gradient
     ),
     "config": EventTable(
         "one configured value",

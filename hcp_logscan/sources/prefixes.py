@@ -8,6 +8,7 @@ stripped repeatedly. Each says something about the rank; `analysis.ranks` weighs
 * `` 3: `` srun ``--label``: the task number, padded to a common width
 * ``ain_fp8_mx/0 `` TorchX and NeMo-Run consoles: end of the role name, replica (a node)
 * ``(Actor[rank=9] pid=77, ip=10.0.0.5) `` Ray: global rank of the actor where it has one
+* ``[20260301 09:14:20][rank-7/8][INFO ] `` Primus: the global rank; it stays, as it holds the time
 * ``2026-05-18 12:51:27.1246 `` and ``[2026-05-18T12:51:27+08:00] `` collectors; ``1078:`` grep -n
 """
 
@@ -21,7 +22,7 @@ from typing import Final
 _ANSI: Final = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 _PREFIX: Final = re.compile(
-    rb"(?:\d{1,9}:(?=\[))?"  # grep -n
+    rb"(?:\d{1,9}:(?=[\[(]))?"  # grep -n
     rb"(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]? +"
     rb"(?=[\[\d ]|[\w.-]+/\d))?"  # a collector's time, only where another prefix or record follows
     rb"(?: {0,6}(?P<label>\d{1,6}):(?: |$))?"
@@ -29,6 +30,9 @@ _PREFIX: Final = re.compile(
     rb"(?P<stack>(?:\[rank\d{1,7}\]: ?"
     rb"|\[[A-Za-z][A-Za-z_-]{0,40}\d{1,6}\]:"
     rb"|\([\w.]{1,80}(?:\[[^\]\n]{0,80}\])? pid=\d{1,10}(?:, ip=[0-9a-fA-F.:]{2,45})?\) )*)"
+    # Primus, also where a log store dropped the escape bytes of its colours
+    rb"(?=\[(?:\[\d{1,3}m)?\d{8} \d\d:\d\d:\d\d(?:\[0m)?\](?:\[[^\]\n]{1,60}\]){0,4}?"
+    rb"\[(?:\[\d{1,3}m)?rank-(?P<logged>\d{1,7})/\d|)"
 )
 _RANK: Final = re.compile(rb"\[rank(\d{1,7})\]:|\[rank=(\d{1,7})\]")
 _LOCAL: Final = re.compile(rb"\[(?!rank)[A-Za-z][A-Za-z_-]*?(\d{1,6})\]:")
@@ -54,11 +58,14 @@ _NONE: Final = Prefix()
 
 
 @lru_cache(maxsize=65_536)
-def _parse(stack: bytes, label: bytes | None, replica: bytes | None) -> Prefix:
-    rank = _RANK.search(stack)
+def _parse(
+    stack: bytes, label: bytes | None, replica: bytes | None, logged: bytes | None
+) -> Prefix:
+    found = _RANK.search(stack)
+    rank = found[1] or found[2] if found else logged
     local = _LOCAL.search(stack)
     said = {
-        "r": int(rank[1] or rank[2]) if rank else None,
+        "r": int(rank) if rank else None,
         "l": int(local[1]) if local else None,
         "t": int(label) if label else None,
         "n": int(replica) if replica else None,
@@ -84,9 +91,10 @@ def split(line: bytes) -> tuple[Prefix, bytes]:
     b' [2026-03-01 09:14:20] iteration 1/ 2 |'
     """
     match = _PREFIX.match(line)
-    if match is None or match.end() == 0:
+    if match is None or (match.end() == 0 and match["logged"] is None):
         return _NONE, line
-    return _parse(match["stack"], match["label"], match["replica"]), line[match.end() :]
+    said = _parse(match["stack"], match["label"], match["replica"], match["logged"])
+    return said, line[match.end() :]
 
 
 def split_after(before: Prefix, part: bytes) -> tuple[Prefix, bytes]:
