@@ -5,6 +5,13 @@ Written from Megatron-LM ``megatron/training/training.py`` (core 0.5 to 0.19 and
 ``training/utils/train_utils.py`` (0.1 to 0.6), and public logs of BigScience/JSC, argonne-lcf and
 microsoft Megatron-DeepSpeed, MindSpeed, FlagScale and epfLLM. Printed by the last rank.
 
+Relatives that the line itself tells apart: Megatron-DeepSpeed ends with ``samples per second:``;
+ms-swift 3.x (``swift/megatron/trainers/base.py``) has ``memory(GiB):`` and a loss called ``loss``;
+Primus (``backends/megatron/patches/training_log``, 2025-06 to main of 2026-08) prints pairs of this
+step and the running mean, ``<ms>/<mean ms>``, ``compute per GPU (TFLOP/s/GPU): <x> (avg <mean>)``,
+``tokens/s/GPU inst/harmonic mean: <x>/<mean>``, of which the first counts, and, around
+Megatron-Bridge, ``tokens per GPU (tokens/s/GPU): <x> | seq_length: <n>``. Its time has no dashes.
+
 Segments ``key: value |`` appear, vanish and are renamed between versions, so each is looked up by
 key, never by position. A loss that is NaN or negative is left out of the line (Megatron prints a
 loss only ``if avg >= 0.0``), so an absent field is a null here and never a shift of its neighbours.
@@ -12,12 +19,37 @@ loss only ``if avg >= 0.0``), so an absent field is a null here and never a shif
 
 from __future__ import annotations
 
+from typing import Final
+
 import polars as pl
 
 from hcp_logscan.parsers.base import LineParser
 
+_PRODUCERS: Final = {
+    "primus": r"iteration \(ms\): [0-9.]+/[0-9]|tokens/s/GPU inst/|hip mem usage"
+    r"|\(tokens/s/GPU\): [0-9.]+ \| seq_length: ",
+    "megatron-deepspeed": r"\| samples per second: ",
+    "ms-swift": r"\| memory\(GiB\): ",
+}
+"""Whose line it is -> what only its lines hold."""
+
+
+def _producer() -> pl.Expr:
+    named = [
+        pl.when(pl.col("text").str.contains(regex)).then(pl.lit(name))
+        for name, regex in _PRODUCERS.items()
+    ]
+    return pl.coalesce(*named, pl.lit("megatron")).alias("producer")
+
+
+def _only_loss() -> pl.Expr:
+    """ms-swift calls a language model's loss just so, but that of a preference, too."""
+    preference = pl.col("text").str.contains(r"\| (?:rewards?|logps|kl)\b")
+    return (pl.col("producer") == "ms-swift") & (pl.col("other_loss_name") == "loss") & ~preference
+
 
 def _finish(rows: pl.DataFrame) -> pl.DataFrame:
+    compact = pl.col("compact_time").str.replace(r"^(....)(..)(..) ", "$1-$2-$3 ")
     seconds = pl.col("step_s").cast(pl.Float64, strict=False) * 1000.0
     return rows.with_columns(
         pl.col("step_ms").cast(pl.Float64, strict=False).fill_null(seconds),
@@ -25,6 +57,10 @@ def _finish(rows: pl.DataFrame) -> pl.DataFrame:
         # the line always ends with the counter of skipped iterations and what follows it
         pl.col("skipped_iterations").is_null().alias("cut"),
         pl.col("other_loss_name").str.strip_chars(),
+        pl.coalesce("time", compact).alias("time"),
+        _producer(),
+    ).with_columns(
+        pl.coalesce("lm_loss", pl.when(_only_loss()).then("other_loss")).alias("lm_loss")
     )
 
 
@@ -37,24 +73,24 @@ PARSERS = (
         fields={
             "time": r"\[([0-9]{4}-[0-9]{2}-[0-9]{2}["
             r" T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?)\]\s+iteration",
+            "compact_time": r"^\[(?:\[[0-9;]*m)?([0-9]{8} [0-9]{2}:[0-9]{2}:[0-9]{2})",
             "consumed_samples": r"consumed samples:\s*([0-9]+)",
             "step_ms": r"elapsed time per iteration \(ms\):\s*([0-9.]+)",
             "step_s": r"elapsed time per iteration \(s\):\s*([0-9.]+)",
             "tflops_per_gpu": r"(?:throughput|compute) per GPU \(TFLOP/s/GPU\):\s*([0-9.]+)",
             "tflops_old": r"\|\s*TFLOPs:\s*([0-9.]+)",
-            "tokens_per_s_per_gpu": r"(?i)tokens per (?:gpu|gpu per second|second per gpu) ?"
-            r"\((?:tokens/s/gpu|tgs|tok/s/gpu)\):\s*([0-9.]+)",
+            "tokens_per_s_per_gpu": r"(?i)(?:tokens per (?:gpu|gpu per second|second per gpu) ?"
+            r"\((?:tokens/s/gpu|tgs|tok/s/gpu)\)|tokens/s/gpu inst/harmonic mean):\s*([0-9.]+)",
             "learning_rate": r"learning rate:?\s*([0-9.E+-]+)",
             "global_batch_size": r"global batch size:\s*([0-9]+)",
             "lm_loss": r"\|\s*lm loss:\s*([^\s|]+)",
-            "other_loss_name": r"\|\s*([A-Za-z][A-Za-z ]*\bloss):\s*[^\s|]+",
-            "other_loss": r"\|\s*[A-Za-z][A-Za-z ]*\bloss:\s*([^\s|]+)",
+            "other_loss_name": r"\|\s*((?:[A-Za-z][A-Za-z ]*\b)?loss):\s*[^\s|]+",
+            "other_loss": r"\|\s*(?:[A-Za-z][A-Za-z ]*\b)?loss:\s*([^\s|]+)",
             "loss_scale": r"loss scale:\s*([0-9.E+-]+)",
             "grad_norm": r"grad norm:\s*([^\s|]+)",
             "skipped_iterations": r"number of skipped iterations:\s*([0-9]+)",
             "nan_iterations": r"number of nan iterations:\s*([0-9]+)",
         },
-        constants={"producer": "megatron"},
         finish=_finish,
         sample=" [2026-03-01 09:14:20.123456] iteration       10/     200 | consumed samples:   "
         "       160"

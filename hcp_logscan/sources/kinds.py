@@ -31,6 +31,10 @@ _BY_SUFFIX: Final = {
 _SUFFIX_KIND: Final = {
     suffix: kind for kind, suffixes in _BY_SUFFIX.items() for suffix in suffixes.split()
 }
+METRIC_LOGS: Final = frozenset({"logging.jsonl"})
+"""JSON lines that a trainer logs its steps to: ms-swift's."""
+
+_METRIC_MARKS: Final = (b'"train_speed(', b'"global_step/max_steps"')
 SAVED_CONFIG_SUFFIXES: Final = (".yaml", ".yml")
 
 
@@ -71,6 +75,8 @@ def by_name(name: str) -> str | None:
         return "trace or profile"
     for suffix in (".gz", ".zst", ".xz", ".bz2"):
         base = base.removesuffix(suffix)
+    if base in METRIC_LOGS:
+        return None
     stem, dot, suffix = base.rpartition(".")
     if not dot or not stem:
         return None
@@ -111,6 +117,7 @@ def by_content(head: bytes) -> str | None:
         start[:1] in (b"{", b"[")
         and start[1:2] in (b"\n", b"\r", b'"', b" ")
         and b'":' in start[:400]
+        and not any(mark in head for mark in _METRIC_MARKS)
     ):
         return "dataset"
     return None
