@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 START_UP: Final = ("args_dump", "bridge_yaml", "bridge_summary", "world_size_line")
 """Sources that a trainer prints when it starts: seen again, they begin an attempt."""
 
-SOURCES: Final = (*START_UP, "saved_yaml", "command_line", "progress")
+SOURCES: Final = (*START_UP, "saved_yaml", "command_line", "mllog", "progress")
 """Sources of configuration, the one in effect first."""
 
 _WHOLE: Final = frozenset({"args_dump", "bridge_yaml", "bridge_summary", "saved_yaml"})
 """Sources that state everything if they are read to their end."""
+
+_OPTIONS: Final = frozenset({"command_line", "mllog", "progress"})
+"""Sources that state a few values and never what has its default."""
 
 _BRIDGE: Final = frozenset({"bridge_yaml", "bridge_summary", "saved_yaml"})
 _NONE: Final = frozenset({"None", "null", "~"})
@@ -369,7 +372,7 @@ def effective(blocks: Sequence[Block], versions: Mapping[str, str], *, trained: 
     """
     live = tuple(block for block in blocks if block.source in START_UP)
     saved = tuple(block for block in blocks if block.source == "saved_yaml")
-    options = tuple(block for block in blocks if block.source in {"command_line", "progress"})
+    options = tuple(block for block in blocks if block.source in _OPTIONS)
     fitting = tuple(block for block in saved if _agrees(block, live)) if trained or not live else ()
     speaking = (*live, *fitting, *options)
     facts: dict[str, Any] = dict.fromkeys(CONFIG_FACTS)
