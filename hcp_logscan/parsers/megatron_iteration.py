@@ -10,7 +10,8 @@ ms-swift 3.x (``swift/megatron/trainers/base.py``) has ``memory(GiB):`` and a lo
 Primus (``backends/megatron/patches/training_log``, 2025-06 to main of 2026-08) prints pairs of this
 step and the running mean, ``<ms>/<mean ms>``, ``compute per GPU (TFLOP/s/GPU): <x> (avg <mean>)``,
 ``tokens/s/GPU inst/harmonic mean: <x>/<mean>``, of which the first counts, and, around
-Megatron-Bridge, ``tokens per GPU (tokens/s/GPU): <x> | seq_length: <n>``. Its time has no dashes.
+Megatron-Bridge, ``tokens per GPU (tokens/s/GPU): <x> | seq_length: <n>``. Its time has no
+dashes. GPT-NeoX writes ``lm_loss:`` and ``approx flops per GPU: 150.3TFLOPS``.
 
 Segments ``key: value |`` appear, vanish and are renamed between versions, so each is looked up by
 key, never by position. A loss that is NaN or negative is left out of the line (Megatron prints a
@@ -29,6 +30,7 @@ _PRODUCERS: Final = {
     "primus": r"iteration \(ms\): [0-9.]+/[0-9]|tokens/s/GPU inst/|hip mem usage"
     r"|\(tokens/s/GPU\): [0-9.]+ \| seq_length: ",
     "megatron-deepspeed": r"\| samples per second: ",
+    "gpt-neox": r"\| approx flops per GPU: ",
     "ms-swift": r"\| memory\(GiB\): ",
 }
 """Whose line it is -> what only its lines hold."""
@@ -78,12 +80,12 @@ PARSERS = (
             "step_ms": r"elapsed time per iteration \(ms\):\s*([0-9.]+)",
             "step_s": r"elapsed time per iteration \(s\):\s*([0-9.]+)",
             "tflops_per_gpu": r"(?:throughput|compute) per GPU \(TFLOP/s/GPU\):\s*([0-9.]+)",
-            "tflops_old": r"\|\s*TFLOPs:\s*([0-9.]+)",
+            "tflops_old": r"\|\s*(?:TFLOPs|approx flops per GPU):\s*([0-9.]+)",
             "tokens_per_s_per_gpu": r"(?i)(?:tokens per (?:gpu|gpu per second|second per gpu) ?"
             r"\((?:tokens/s/gpu|tgs|tok/s/gpu)\)|tokens/s/gpu inst/harmonic mean):\s*([0-9.]+)",
             "learning_rate": r"learning rate:?\s*([0-9.E+-]+)",
             "global_batch_size": r"global batch size:\s*([0-9]+)",
-            "lm_loss": r"\|\s*lm loss:\s*([^\s|]+)",
+            "lm_loss": r"\|\s*lm[ _]loss:\s*([^\s|]+)",
             "other_loss_name": r"\|\s*((?:[A-Za-z][A-Za-z ]*\b)?loss):\s*[^\s|]+",
             "other_loss": r"\|\s*(?:[A-Za-z][A-Za-z ]*\b)?loss:\s*([^\s|]+)",
             "loss_scale": r"loss scale:\s*([0-9.E+-]+)",

@@ -36,9 +36,10 @@ _KEYS: Final = {
 """MLPerf's name -> Megatron's."""
 
 _STATED: Final = re.compile(
-    rf':::MLLOG \{{.*"key": "(?P<key>{"|".join(_KEYS)})", "value": (?P<value>\d{{1,9}})[,}}]'
+    rf'\{{.*"key": "(?P<key>{"|".join(_KEYS)})", "value": (?P<value>\d{{1,9}})[,}}]'
 )
-_STARTED: Final = re.compile(r':::MLLOG \{.*"key": "(?:init_stop|run_start)"')
+_STARTED: Final = re.compile(r'\{.*"key": "(?:init_stop|run_start)"')
+_NEEDLE: Final = ":::MLLOG "
 _MAX_LINES: Final = 400
 
 
@@ -54,7 +55,7 @@ class _Sizes:
     def feed(self, line: BlockLine) -> bool:
         """Take a line; True where the start-up is over."""
         self._taken += 1
-        if _STARTED.search(line.text):
+        if _STARTED.match(_record(line)):
             return True
         if setting := _setting(line):
             self._settings.append(setting)
@@ -68,8 +69,13 @@ class _Sizes:
         )
 
 
+def _record(line: BlockLine) -> str:
+    """The JSON object of a line."""
+    return line.text.partition(_NEEDLE)[2]
+
+
 def _setting(line: BlockLine) -> Setting | None:
-    match = _STATED.search(line.text)
+    match = _STATED.match(_record(line))
     return Setting(line, "", _KEYS[match["key"]], match["value"]) if match else None
 
 
@@ -106,7 +112,7 @@ _HEAD: Final = r':::MLLOG \{.*"time_ms": (?P<time_ms>[0-9]{10,14}),.*"key": '
 PARSERS = (
     BlockParser(
         name="mllog-sizes",
-        needles=(":::MLLOG {",),
+        needles=(_NEEDLE,),
         tables=("config", "blocks"),
         opens=_open,
         sample=':::MLLOG {"namespace": "", "time_ms": 1771651800896, "event_type": "POINT_IN_TIME",'
@@ -117,7 +123,7 @@ PARSERS = (
     LineParser(
         name="mllog-run",
         table="marks",
-        needles=(":::MLLOG {",),
+        needles=(_NEEDLE,),
         pattern=_HEAD + r'"(?P<key>run_start|run_stop)"',
         finish=_mark,
         sample=':::MLLOG {"namespace": "", "time_ms": 1771657049089, "event_type": "INTERVAL_END",'
@@ -128,7 +134,7 @@ PARSERS = (
     LineParser(
         name="mllog-step",
         table="iterations",
-        needles=(":::MLLOG {",),
+        needles=(_NEEDLE,),
         pattern=_HEAD + r'"tracked_stats", "value": \{.*"loss": .*"step_num": '
         r"(?P<iteration>[0-9]+)",
         fields={

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 _MAX_LINES: Final = 160
 """The longest record has about 60 lines; lines of workers come between them."""
 
-_NUMBER: Final = r"(-?[0-9.]+(?:e[+-]?[0-9]+)?|nan|inf)"
+_NUMBER: Final = r"(-?\d{1,15}(?:\.\d{1,15})?(?:e[+-]?\d{1,3})?|nan|inf)"
 _FIELDS: Final = {
-    "loss": re.compile(rf"^\W*Loss: {_NUMBER}$"),
-    "tflops_per_gpu": re.compile(rf"^\W*Training FLOPS: .*\({_NUMBER} TFLOPS per rank\)"),
-    "mfu": re.compile(rf"^\W*Training Model Floating Point Utilization: {_NUMBER}%"),
-    "step_s": re.compile(rf"^\W*Total step time: {_NUMBER}s$"),
-    "tokens_per_s_per_gpu": re.compile(rf"^\W*E2E \(Tokens/sec/gpu\): {_NUMBER}$"),
+    "loss": re.compile(rf"^[^\w-]*+Loss: {_NUMBER}$"),
+    "tflops_per_gpu": re.compile(rf"^\W*+Training FLOPS: .*\({_NUMBER} TFLOPS per rank\)"),
+    "mfu": re.compile(rf"^\W*+Training Model Floating Point Utilization: {_NUMBER}%"),
+    "step_s": re.compile(rf"^\W*+Total step time: {_NUMBER}s$"),
+    "tokens_per_s_per_gpu": re.compile(rf"^\W*+E2E \(Tokens/sec/gpu\): {_NUMBER}$"),
 }
-_OTHER_LOSS: Final = re.compile(r"^\W*(?:Generation KL|Avg |Mean Generation|Accuracy|.*Reward)")
-_END: Final = re.compile(r"={10,} Step \d+/|^\W*Training Results:")
+_OTHER_LOSS: Final = re.compile(r"^\W*+(?:Generation KL|Avg |Mean Generation|Accuracy|.*Reward)")
+_END: Final = re.compile(r"^={20,}+ Step \d|^\W*+Training Results:")
 
 
 class _Results:
@@ -83,7 +83,7 @@ PARSERS = (
         needles=("Training Results:",),
         tables=("iterations",),
         opens=lambda line: (
-            _Results(line) if re.match(r"^\W*Training Results:$", line.text) else None
+            _Results(line) if re.match(r"^\W*+Training Results:$", line.text) else None
         ),
         sample="📊 Training Results:\n  • Loss: 0.4321\n"
         "  • Training FLOPS: 3210.00 TFLOPS (401.25 TFLOPS per rank)\n"

@@ -10,7 +10,8 @@ Written from torchtitan ``components/metrics.py``, ``train.py``, ``trainer.py`` 
 * January 2026: the loss with 5 decimals; February 2026: ``mfu: N/A`` under FP8 and MX
 
 Every label is coloured by default, and log stores leave rests of the codes behind (``[31mstep:``,
-``mmemory:``). Steps count from 1. By default every rank prints; the loss is the global mean. The
+``mmemory:``). Steps count from 1. By default every rank prints; the loss is the global mean, and
+-1 on a rank that holds no last pipeline stage: it has none. The
 MFU is a share of the peak that torchtitan believes in: an unknown GPU gets the peak of an A100, so
 it may exceed 100 %.
 """
@@ -37,8 +38,10 @@ def _number(name: str) -> pl.Expr:
 
 
 def _finish(rows: pl.DataFrame) -> pl.DataFrame:
+    loss = _number("lm_loss")
     return rows.with_columns(
         _time(),
+        pl.when((loss >= 0) | ~loss.is_finite()).then(loss).alias("lm_loss"),
         _number("tokens_per_s_per_gpu"),
         _number("tflops_per_gpu"),
         (_number("mfu") / 100.0).alias("mfu"),

@@ -196,6 +196,21 @@ RELATIVES = {
 }
 
 
+def test_a_line_of_gpt_neox_is_read(tmp_path):
+    text = (
+        "worker-0:  samples/sec: 51.2 | iteration       10/      50 | elapsed time per iteration"
+        " (ms): 2500.0 | learning rate: 6.000E-04 | approx flops per GPU: 150.3TFLOPS | lm_loss:"
+        " 7.1E+00 | loss scale: 1.0 | number of skipped iterations:   0 | number of nan iterations:"
+        "   0 |\n"
+    )
+
+    row = tables(tmp_path, text)["iterations"]
+
+    assert row.select("producer", "lm_loss", "tflops_per_gpu", "cut").rows() == [
+        ("gpt-neox", 7.1, 150.3, False)
+    ]
+
+
 @pytest.mark.parametrize("producer", RELATIVES)
 def test_relatives_that_print_megatrons_line_are_told_apart(tmp_path, producer):
     extra, end, tflops, tokens = RELATIVES[producer]

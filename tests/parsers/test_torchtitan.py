@@ -182,3 +182,13 @@ def test_every_rank_prints_and_each_step_counts_once(tmp_path):
     ]
 
     assert run(tmp_path, *lines).data.series.iterations == 2
+
+
+def test_a_rank_without_the_last_pipeline_stage_has_no_loss(tmp_path):
+    lines = [step(1, "-1.00000", "1.1000"), step(1, "2.83100", "1.1000").replace("rank0", "rank7")]
+    lines.append(step(2, "-1.00000", "1.1000"))
+
+    report = run(tmp_path, *lines)
+
+    assert report.data.iterations["lm_loss"].to_list() == [2.831, None]
+    assert not [finding for finding in report.findings if finding.severity == "error"]
