@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +14,6 @@ from hcp_logscan.analysis.config import SOURCES
 from hcp_logscan.analysis.facts import CONFIG_FACTS
 from hcp_logscan.analysis.gpus import Stated, required
 from hcp_logscan.analysis.run import Options, examine
-from hcp_logscan.model.errors import UsageError
 from hcp_logscan.model.finding import MAX_TEXT, Location
 from hcp_logscan.model.report import (
     AttemptData,
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
 
     from hcp_logscan.analysis.attempt import AttemptAnalysis
     from hcp_logscan.analysis.run import Analysis
+    from hcp_logscan.engine.pool import Begun
     from hcp_logscan.model.finding import Evidence, Finding, Judgement, Verdict
 
 _CP_KEYS: Final = (
@@ -112,14 +111,17 @@ def scan(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     rank_regex: str | None = None,
+    workers: int = 1,
+    begun: Begun | None = None,
 ) -> Report:
-    """Scan the logs of one run in this process.
+    """Scan the logs of one run, in this process unless more `workers` are asked for.
 
     `run_dir` is a directory, a log file, or `-` for standard input. `rules` are further rule files
     or directories; `params` maps a rule id to the parameters it overrides; the other options are
     those of the command line. What the logs say goes before `world_size`, `gpu` and `precision`,
     those before `.hcp-logscan.toml` in the run directory. `peak_tflops` is the dense peak of one
-    GPU at the precision of the run.
+    GPU at the precision of the run. `workers` above 1 starts fresh interpreters, so a script needs
+    the usual `if __name__ == "__main__":`; `begun` is a scan that the command line began.
 
     Raises HcpLogscanError: with `exit_code` 2 for a path, rule or option that cannot be used, with
     3 where nothing was understood.
@@ -129,24 +131,16 @@ def scan(
     )
     known = load_rules([Path(path) for path in rules])
     chosen = select_rules(with_params(known, dict(params or {})), select=select, ignore=ignore)
-    selection = Selection(tuple(include), tuple(exclude), _compiled(rank_regex))
+    selection = Selection.of(include, exclude, rank_regex)
     if said.gpu is not None:
         required(said.gpu)
     stated = Stated(said.gpu, said.precision, said.peak_tflops)
-    analysis = examine(run_dir, Options(selection, said.world_size, job, stated))
+    options = Options(selection, said.world_size, job, stated)
+    analysis = examine(run_dir, options, workers=workers, scan=begun)
     judgements, findings = judge(chosen, analysis.facts, analysis.events)
     data = _report_data(analysis, judgements, findings)
     tables = {**analysis.events, "iterations": analysis.facts["iterations"]}
     return Report(data, analysis.facts, tables)
-
-
-def _compiled(pattern: str | None) -> re.Pattern[str] | None:
-    if pattern is None:
-        return None
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"--rank-regex {pattern!r} is no regular expression: {error}.") from error
 
 
 class _Excerpts:

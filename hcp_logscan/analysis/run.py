@@ -11,7 +11,8 @@ from hcp_logscan.analysis import attempts, config, failures, gpus, iterations, j
 from hcp_logscan.analysis.attempt import AttemptAnalysis, Unsure, analyse_attempt
 from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.health import health_of, rank_rows
-from hcp_logscan.engine.run import Tables, scan_files
+from hcp_logscan.engine.pool import begun, workers_for
+from hcp_logscan.engine.run import Tables, merge
 from hcp_logscan.model.errors import NothingUnderstoodError, UsageError
 from hcp_logscan.model.report import Health, RankRow, Unreadable
 from hcp_logscan.sources.discover import Selection, discover
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from hcp_logscan.analysis.jobs import Job
     from hcp_logscan.analysis.ranks import RankMap
+    from hcp_logscan.engine.pool import Begun
     from hcp_logscan.model.finding import Verdict
 
 _NO_RUN: Final = frozenset({"gpus", "drift"})
@@ -77,13 +79,24 @@ class Analysis:
         return next(a.verdict for a in self.attempts if a.attempt == self.judged)
 
 
-def examine(run_dir: str | PathLike[str], options: Options | None = None) -> Analysis:
+def examine(
+    run_dir: str | PathLike[str],
+    options: Options | None = None,
+    *,
+    workers: int = 1,
+    scan: Begun | None = None,
+) -> Analysis:
     """Discover, scan and analyse one run directory, file or stream.
 
-    Raises SourceError, NothingUnderstoodError, or UsageError for a job that is not there.
+    `scan` is a scan of it that has begun. Raises SourceError, NothingUnderstoodError, or
+    UsageError for a job that is not there.
     """
     options = options or Options()
-    return analyse(scan_files(discover(run_dir, options.selection)), options)
+    if scan is not None:
+        return analyse(merge(scan.found, scan.results()), options)
+    found = discover(run_dir, options.selection)
+    with begun(found, workers_for(found, workers)) as started:
+        return analyse(merge(found, started.results()), options)
 
 
 def _pick(found: Sequence[Job], wanted: str | None) -> Job:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from hcp_logscan.api import Report
+    from hcp_logscan.sources.discover import Selection
     from hcp_logscan.sources.settings import Settings
 
 EXIT_CLEAN: Final = 0
@@ -195,6 +196,17 @@ def run(
             help="How file names carry the global rank: the group 'rank', else the first group.",
         ),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=1024,
+            metavar="N",
+            help="Processes that scan; 1 scans in this one. Without it, small logs are scanned"
+            " here and large ones by one process per CPU.",
+            show_default=False,
+        ),
+    ] = None,
     charts: Annotated[
         Charts,
         typer.Option(help="Charts of the HTML report; static keeps the file small."),
@@ -265,6 +277,7 @@ def run(
         elif run_dir is None:
             raise UsageError("no RUN_DIR given. Try: hcp-logscan --demo, or hcp-logscan --help.")
         else:
+            from hcp_logscan.sources.discover import Selection
             from hcp_logscan.sources.settings import Settings
 
             statuses = _statuses(expect)
@@ -277,9 +290,8 @@ def run(
                 settings=tuple(settings or ()),
                 said=Settings(world_size, gpu, precision, peak_tflops),
                 job=job,
-                include=tuple(include or ()),
-                exclude=tuple(exclude or ()),
-                rank_regex=rank_regex,
+                selection=Selection.of(include or (), exclude or (), rank_regex),
+                workers=workers,
             )
             failed = _emit(report, shown, outputs, charts)
             code = _exit_code(report, statuses, fail_on, strict=strict)
@@ -328,20 +340,31 @@ def _scan(
     *,
     settings: Sequence[str] = (),
     said: Settings | None = None,
+    workers: int | None = None,
+    selection: Selection | None = None,
     **options: object,
 ) -> Report:
-    """Scan with what the options say, then the run's own settings file, then the directory's."""
-    from hcp_logscan.api import scan
-    from hcp_logscan.rules.choose import parse_settings
+    """Scan with what the options say, then the run's own settings file, then the directory's.
+
+    Workers are started before polars is imported, and scan while it is.
+    """
+    from hcp_logscan.engine.pool import begun, workers_for
+    from hcp_logscan.sources.discover import Selection, discover
     from hcp_logscan.sources.settings import Settings, load, of_run
 
     told = Settings() if said is None else load(Path.cwd()).under(of_run(run_dir)).under(said)
-    return scan(
-        run_dir,
-        params=parse_settings(settings),
-        **asdict(told),
-        **options,  # type: ignore[arg-type]
-    )
+    found = discover(run_dir, selection or Selection())
+    with begun(found, workers_for(found, workers)) as running:
+        from hcp_logscan.api import scan
+        from hcp_logscan.rules.choose import parse_settings
+
+        return scan(
+            run_dir,
+            params=parse_settings(settings),
+            begun=running,
+            **asdict(told),
+            **options,  # type: ignore[arg-type]
+        )
 
 
 def _emit(report: Report, shown: Shown, outputs: Sequence[Path], charts: Charts) -> bool:

@@ -1,22 +1,20 @@
-"""All files of a run -> one set of event tables, in one process."""
+"""All files of a run -> one set of event tables, whoever scans their units."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from hcp_logscan.engine.scan import LINE_COLUMNS, Unit, UnitResult, scan_unit
+from hcp_logscan.engine.plan import units
+from hcp_logscan.engine.scan import LINE_COLUMNS, BatchResult, scan_batch
 from hcp_logscan.model import events
-from hcp_logscan.sources import reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from hcp_logscan.sources.discover import Discovered, LogFile
-
-UNIT_BYTES: Final = 64 << 20
+    from hcp_logscan.sources.discover import Discovered
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +44,6 @@ class Tables:
         return self.frames[table]
 
 
-def units(files: Sequence[LogFile], unit_bytes: int = UNIT_BYTES) -> Iterator[Unit]:
-    """Cut files into units; what cannot be read from the middle is one unit."""
-    for index, file in enumerate(files):
-        again = reader.seekable(file.path)
-        if file.kind != "log" or not again or file.size <= unit_bytes:
-            yield Unit(index, file.path, kind=file.kind, keep_text=not again)
-            continue
-        starts = list(range(0, file.size, unit_bytes))
-        for start, end in zip(starts, [*starts[1:], None], strict=True):
-            yield Unit(index, file.path, start, end)
-
-
 def _starts(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Lines where an attempt may begin, as rows (`file`, `line`, `epoch`): epochs count from 1."""
     failed = frames["exits"].filter(pl.col("kind") == "failed_line")
@@ -81,23 +67,40 @@ def _with_epoch(frame: pl.DataFrame, starts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def merge(found: Discovered, results: Iterable[UnitResult]) -> Tables:
+def _placed(
+    table: str, frame: pl.DataFrame, places: Sequence[tuple[int, int, int]]
+) -> pl.DataFrame:
+    """Rows of a batch in their files: `places` are (unit's place, file, lines before the unit)."""
+    schema = {"file": pl.Int64, "_index": pl.Int64, "_before": pl.Int64}
+    where = pl.DataFrame(list(places), schema=schema, orient="row")
+    return (
+        frame.join(where, on="file", how="left", maintain_order="left")
+        .with_columns(
+            pl.col("_index").alias("file"), pl.col(LINE_COLUMNS[table]) + pl.col("_before")
+        )
+        .select(frame.columns)
+    )
+
+
+def merge(found: Discovered, results: Iterable[BatchResult]) -> Tables:
     """Put the results of all units, in the order of `units`, into one set of tables."""
     parts: dict[str, list[pl.DataFrame]] = {table: [] for table in events.EVENTS}
     totals = [[0, 0, 0] for _ in found.files]
     cut_off = [False] * len(found.files)
     errors: list[str | None] = [None] * len(found.files)
     for result in results:
-        index = result.unit.file
-        total = totals[index]
+        places: list[tuple[int, int, int]] = []
+        for place, stats in enumerate(result.units):
+            index = stats.unit.file
+            total = totals[index]
+            places.append((place, index, total[1]))
+            total[0] += stats.bytes
+            total[1] += stats.lines
+            total[2] += stats.recognised
+            cut_off[index] |= stats.cut_off
+            errors[index] = errors[index] or stats.error
         for table, frame in result.frames.items():
-            shifted = frame.with_columns(pl.col(LINE_COLUMNS[table]) + total[1])
-            parts[table].append(shifted)
-        total[0] += result.bytes
-        total[1] += result.lines
-        total[2] += result.recognised
-        cut_off[index] |= result.cut_off
-        errors[index] = errors[index] or result.error
+            parts[table].append(_placed(table, frame, places))
     frames = {
         table: pl.concat([events.empty(table), *frames]).sort("file", "line", maintain_order=True)
         for table, frames in parts.items()
@@ -106,13 +109,13 @@ def merge(found: Discovered, results: Iterable[UnitResult]) -> Tables:
     frames = {
         table: events.fold(table, _with_epoch(frame, starts)) for table, frame in frames.items()
     }
-    stats = tuple(
+    read = tuple(
         FileStats(total[0], total[1], total[2], cut, error)
         for total, cut, error in zip(totals, cut_off, errors, strict=True)
     )
-    return Tables(found, stats, frames)
+    return Tables(found, read, frames)
 
 
 def scan_files(found: Discovered) -> Tables:
     """Scan every file of a run in this process."""
-    return merge(found, map(scan_unit, units(found.files)))
+    return merge(found, [scan_batch(list(units(found.files)))])

@@ -1,7 +1,8 @@
-"""One task: (file, start, end) -> event tables. Picklable in and out, and free of any state.
+"""One task: units of files -> event tables. Picklable in and out, and free of any state.
 
-A unit owns the lines, and the blocks, that begin in it, and reads past its end to finish them; so
-any split of a file gives the same tables.
+A unit, (file, start, end), owns the lines, and the blocks, that begin in it, and reads past its end
+to finish them; so any split of a file gives the same tables. The units of a batch share their
+tables: lines are parsed by the thousand, from however many files they come.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from hcp_logscan.engine.survivors import Waiting, odd, split
 from hcp_logscan.model import events
 from hcp_logscan.parsers.base import BlockLine, BlockParser, LineParser, conform
 from hcp_logscan.parsers.flight_recorder import (
@@ -26,14 +29,20 @@ from hcp_logscan.sources import prefixes, reader
 from hcp_logscan.sources.scanner import ScanStats, scan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from hcp_logscan.engine.plan import Unit
     from hcp_logscan.parsers.base import Block
-    from hcp_logscan.sources.discover import FileKind
     from hcp_logscan.sources.prefixes import Prefix
 
 FLUSH_LINES: Final = 20_000
 """Lines held as text before they become typed columns."""
+
+FLUSH_BYTES: Final = 16 << 20
+"""Bytes of such lines."""
+
+FOLD_PARTS: Final = 16
+"""Folded frames of one table that are kept before they are folded into one."""
 
 MAX_ALIKE: Final = 16
 """Open blocks of one parser in one stream: each takes every line, so heads must not pile up."""
@@ -54,6 +63,9 @@ MAX_CONFIG_BYTES: Final = 4 << 20
 MAX_TEXT: Final = 16_384
 """Characters of a line that parsers see. The longest record known (verl) stays below it."""
 
+LONG_LINE: Final = MAX_TEXT
+"""Bytes of a line that is sorted by itself: it is cut before it waits."""
+
 
 _NCCL: Final = re.compile(rb":\d{1,10}:\d{1,10} \[\d{1,3}\] NCCL ")
 _SAME_EVERY_TIME: Final = re.compile(rb"(?:\[rank\d{1,7}\]: |\[[A-Za-z_-]+\d{1,6}\]:)+")
@@ -66,34 +78,26 @@ _TORN: Final = re.compile(
 """Where ranks that share a pipe write into each other's lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """One piece of work."""
-
-    file: int
-    "Index into the list of files."
-
-    path: str
-    start: int = 0
-    end: int | None = None
-    "None reads to the end of the file."
-
-    kind: FileKind = "log"
-    keep_text: bool = False
-    "The bytes cannot be read again: every row keeps its line."
-
-
 @dataclass(slots=True)
-class UnitResult:
-    """What one unit gave. Line numbers count from the unit's own first line."""
+class UnitStats:
+    """What was read of one unit."""
 
     unit: Unit
-    frames: dict[str, pl.DataFrame]
     bytes: int = 0
     lines: int = 0
     recognised: int = 0
     cut_off: bool = False
     error: str | None = None
+
+
+@dataclass(slots=True)
+class BatchResult:
+    """What a batch of units gave."""
+
+    units: list[UnitStats]
+    frames: dict[str, pl.DataFrame]
+    """Event tables that have rows. `file` is the place of the unit in the batch, and line numbers
+    count from the unit's own first line."""
 
 
 @dataclass(slots=True)
@@ -116,8 +120,9 @@ class _Open:
 
 @dataclass(slots=True)
 class _Batch:
-    """Lines waiting for one line parser, column by column."""
+    """Odd lines waiting for one line parser, column by column."""
 
+    units: list[int] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
     prefixes: list[Prefix] = field(default_factory=list)
@@ -125,10 +130,10 @@ class _Batch:
     texts: list[str] = field(default_factory=list)
 
 
-def _frame(file: int, batch: _Batch) -> pl.DataFrame:
+def _frame(batch: _Batch) -> pl.DataFrame:
     return pl.DataFrame(
         {
-            "file": [file] * len(batch.lines),
+            "file": batch.units,
             "line": batch.lines,
             "offset": batch.offsets,
             "stream": [prefix.key for prefix in batch.prefixes],
@@ -146,11 +151,17 @@ def _frame(file: int, batch: _Batch) -> pl.DataFrame:
 class Collector:
     """The sink of a scan: collects lines for line parsers and feeds open blocks."""
 
-    def __init__(self, unit: Unit) -> None:
-        self.unit = unit
+    def __init__(self) -> None:
         self.hungry = False
-        self.recognised = 0
+        self.recognised: Counter[int] = Counter()
+        "Lines that a parser understood, by the place of their unit in the batch."
+
+        self._place = 0
+        self._keep_text: set[int] = set()
         self._waiting = 0
+        self._waiting_bytes = 0
+        self._common = Waiting()
+        self._groups: dict[int, int] = {}
         self._batches: dict[str, _Batch] = {}
         self._open: dict[str, list[_Open]] = {}
         self._begins: Counter[bytes] = Counter()
@@ -161,6 +172,13 @@ class Collector:
         self._parts: dict[str, list[pl.DataFrame]] = {}
         self._by_name = {parser.name: parser for parser in parsers()}
         self._owners = owners()
+        self._single = _single()
+
+    def begin(self, place: int, unit: Unit) -> None:
+        """The lines that follow are this unit's."""
+        self._place, self._epoch = place, 0
+        if unit.keep_text:
+            self._keep_text.add(place)
 
     def walk(self, number: int, offset: int, line: bytes) -> None:
         """Give a line to the open blocks of its stream."""
@@ -212,7 +230,7 @@ class Collector:
 
     def _collect(self, entry: _Open) -> None:
         common = {
-            "file": self.unit.file,
+            "file": self._place,
             "stream": entry.prefix.key,
             "line_rank": entry.prefix.rank,
             "label": entry.prefix.label,
@@ -225,12 +243,37 @@ class Collector:
             self._rows.setdefault(table, []).append({**common, **place, **own})
             self._waiting += 1
 
-    def survivor(self, number: int, offset: int, line: bytes, ids: set[int]) -> None:
-        """Sort a line with needles in it to the parsers that asked for them."""
+    def survivor(self, number: int, offset: int, line: bytes, needles: int) -> None:
+        """Let a line wait for the parsers of its needles; sort it at once where order matters."""
+        if needles & self._single or len(line) > LONG_LINE:
+            self._sort(number, offset, line, needles)
+        else:
+            waiting = self._common
+            waiting.units.append(self._place)
+            waiting.lines.append(number)
+            waiting.offsets.append(offset)
+            waiting.epochs.append(self._epoch)
+            group = self._groups.get(needles)
+            if group is None:
+                group = self._groups[needles] = len(self._groups)
+            waiting.groups.append(group)
+            waiting.texts.append(line)
+            self._waiting += 1
+            self._waiting_bytes += len(line)
+        if self._waiting >= FLUSH_LINES or self._waiting_bytes >= FLUSH_BYTES:
+            self.flush()
+
+    def _wanted(self, needles: int) -> dict[str, None]:
+        """Names of the parsers that asked for one of these needles."""
+        hits = (hit for hit in range(needles.bit_length()) if needles >> hit & 1)
+        return {parser.name: None for hit in hits for parser in self._owners[hit]}
+
+    def _sort(self, number: int, offset: int, line: bytes, needles: int) -> None:
+        """Sort one line to the parsers that asked for its needles."""
         cleaned = prefixes.clean(line)
         segments = self._segments(number, offset, cleaned)
         before = prefixes.split(cleaned)[0] if b"\r" in cleaned else prefixes.Prefix()
-        wanted = {parser.name for hit in ids for parser in self._owners[hit]}
+        wanted = self._wanted(needles)
         for segment in segments:
             if not segment:
                 continue
@@ -246,8 +289,6 @@ class Collector:
                     raw = segment[: len(segment) - len(rest)] if segment == line else b""
                     raw = raw if _SAME_EVERY_TIME.fullmatch(raw) else b""
                     self._begin(_Open(parser, block, prefix, raw, number))
-        if self._waiting >= FLUSH_LINES:
-            self.flush()
 
     def _segments(self, number: int, offset: int, line: bytes) -> list[bytes]:
         """A line cut at carriage returns, and where another rank's line begins in it."""
@@ -265,7 +306,7 @@ class Collector:
     def _note_torn(self, number: int, offset: int, line: bytes) -> None:
         """Count a line that another rank's line begins in."""
         own = {
-            "file": self.unit.file,
+            "file": self._place,
             "line": number,
             "offset": offset,
             "stream": "",
@@ -281,6 +322,7 @@ class Collector:
     def _add(self, name: str, number: int, offset: int, prefix: Prefix, text: str) -> None:
         self._epoch += name == FAILED_LINE
         batch = self._batches.setdefault(name, _Batch())
+        batch.units.append(self._place)
         batch.lines.append(number)
         batch.offsets.append(offset)
         batch.prefixes.append(prefix)
@@ -307,41 +349,81 @@ class Collector:
         for table, own in rows:
             name = own["description"] or f"group {own['guid']}"
             said = f"{own['operation']} x {own['entries']}" if "operation" in own else "opened"
-            place = {"file": self.unit.file, "line": 1, "offset": 0, "stream": "", "epoch": 0}
+            place = {"file": self._place, "line": 1, "offset": 0, "stream": "", "epoch": 0}
             self._rows.setdefault(table, []).append({**place, "text": f"{name}: {said}", **own})
 
     def close(self) -> None:
-        """The file ends: so do the blocks."""
+        """The unit ends: so do its blocks."""
         for key in tuple(self._open):
             for entry in tuple(self._open.get(key, ())):
                 self._close(key, entry)
 
     def flush(self) -> None:
         """Turn the waiting lines and rows into folded frames; their texts are dropped."""
-        understood: set[int] = set()
-        for name, batch in self._batches.items():
+        understood: list[pl.DataFrame] = []
+        common = self._sort_common()
+        for name in sorted({*self._batches, *common}):
             parser = self._by_name[name]
             assert isinstance(parser, LineParser)
-            rows, drift = parser.parse(_frame(self.unit.file, batch))
-            understood.update(rows["line"].to_list())
-            if self.unit.keep_text and not events.EVENTS[parser.table].keep_text:
-                rows = _with_text(rows, batch)
+            lines = [common[name]] if name in common else []
+            if name in self._batches:
+                lines.append(_frame(self._batches[name]))
+            waiting = pl.concat(lines)
+            rows, drift = parser.parse(waiting)
+            understood.append(rows.select("file", "line"))
+            if self._keep_text and not events.EVENTS[parser.table].keep_text:
+                rows = _with_text(rows, waiting, self._keep_text)
             self._keep(parser.table, rows)
             if drift.height:
                 sample = drift.with_columns(pl.lit(name).alias("parser"))
                 self._keep("drift", conform("drift", sample))
         for table, found in self._rows.items():
-            understood.update(int(str(row["line"])) for row in found)
-            schema = events.schema(table)
-            self._keep(table, pl.DataFrame(found, schema=schema, strict=False))
-        self.recognised += len(understood)
+            frame = pl.DataFrame(found, schema=events.schema(table), strict=False)
+            understood.append(frame.select("file", "line"))
+            self._keep(table, frame)
+        if understood:
+            counted = pl.concat(understood).unique().group_by("file").len()
+            self.recognised.update(dict(counted.iter_rows()))
         self._batches.clear()
         self._rows.clear()
-        self._waiting = 0
+        self._waiting = self._waiting_bytes = 0
+
+    def _sort_common(self) -> dict[str, pl.DataFrame]:
+        """The waiting lines by parser; the odd ones among them are sorted one by one."""
+        waiting, self._common = self._common, Waiting()
+        if not waiting.texts:
+            return {}
+        lines = waiting.frame().with_columns(odd().alias("_odd"))
+        sets = list(self._groups)
+        place, epoch = self._place, self._epoch
+        for row in lines.filter("_odd")["row"].to_list():
+            self._place, self._epoch = waiting.units[row], waiting.epochs[row]
+            self._sort(
+                waiting.lines[row],
+                waiting.offsets[row],
+                waiting.texts[row],
+                sets[waiting.groups[row]],
+            )
+        self._place, self._epoch = place, epoch
+        lines = split(lines.filter(~pl.col("_odd")), MAX_TEXT)
+        groups: dict[str, list[int]] = {}
+        for held, group in self._groups.items():
+            for name in self._wanted(held):
+                groups.setdefault(name, []).append(group)
+        self._groups.clear()
+        by_parser = {
+            name: lines.filter(pl.col("group").is_in(mine)).drop("group")
+            for name, mine in groups.items()
+        }
+        return {name: frame for name, frame in by_parser.items() if frame.height}
 
     def _keep(self, table: str, frame: pl.DataFrame) -> None:
-        if frame.height:
-            self._parts.setdefault(table, []).append(events.fold(table, frame))
+        if not frame.height:
+            return
+        parts = self._parts.setdefault(table, [])
+        parts.append(events.fold(table, frame))
+        if len(parts) >= FOLD_PARTS and events.EVENTS[table].fold:
+            parts[:] = [events.fold(table, pl.concat(parts))]
 
     def frames(self) -> dict[str, pl.DataFrame]:
         """Every table that has rows."""
@@ -349,17 +431,47 @@ class Collector:
         return {table: events.fold(table, pl.concat(parts)) for table, parts in self._parts.items()}
 
 
-def _with_text(rows: pl.DataFrame, batch: _Batch) -> pl.DataFrame:
-    texts = pl.DataFrame({"line": batch.lines, "text": batch.texts}).unique("line", keep="first")
-    columns = rows.columns
-    return (
-        rows.drop("text").join(texts, on="line", how="left", maintain_order="left").select(columns)
+@lru_cache(maxsize=1)
+def _single() -> int:
+    """Needles whose lines must be sorted in their order: they open a block or begin an epoch."""
+    return sum(
+        1 << number
+        for number, mine in enumerate(owners())
+        if any(isinstance(one, BlockParser) or one.name == FAILED_LINE for one in mine)
     )
 
 
-def scan_unit(unit: Unit) -> UnitResult:
-    """Scan one unit. A file that cannot be read is an `error` in the result, never an exception."""
-    collector = Collector(unit)
+def _with_text(rows: pl.DataFrame, lines: pl.DataFrame, places: set[int]) -> pl.DataFrame:
+    """The rows with their lines, where these cannot be read again."""
+    texts = lines.filter(pl.col("file").is_in(list(places))).select("file", "line", "text")
+    columns = rows.columns
+    return (
+        rows.drop("text")
+        .join(
+            texts.unique(["file", "line"], keep="first", maintain_order=True),
+            on=["file", "line"],
+            how="left",
+            maintain_order="left",
+        )
+        .select(columns)
+    )
+
+
+def scan_batch(units: Sequence[Unit]) -> BatchResult:
+    """Scan some units. A file that cannot be read is an `error`, never an exception."""
+    collector = Collector()
+    stats = []
+    for place, unit in enumerate(units):
+        collector.begin(place, unit)
+        stats.append(_scan_unit(unit, collector))
+        collector.close()
+    frames = collector.frames()
+    for place, one in enumerate(stats):
+        one.recognised = collector.recognised[place]
+    return BatchResult(stats, frames)
+
+
+def _scan_unit(unit: Unit, collector: Collector) -> UnitStats:
     stats, error = ScanStats(), None
     try:
         stream = reader.open_bytes(unit.path, max(unit.start - 1, 0))
@@ -367,7 +479,7 @@ def scan_unit(unit: Unit) -> UnitResult:
             if unit.kind == "config":
                 _scan_config(stream, collector, stats)
             elif unit.kind == "dump":
-                _scan_dump(stream, collector, stats)
+                _scan_dump(stream, collector, stats, unit.path)
             else:
                 stats = scan(stream, needles(), collector, unit.start, unit.end)
         finally:
@@ -378,11 +490,7 @@ def scan_unit(unit: Unit) -> UnitResult:
         error = str(failure)
     except reader.READ_ERRORS as failure:
         error = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
-    collector.close()
-    frames = collector.frames()
-    return UnitResult(
-        unit, frames, stats.bytes, stats.lines, collector.recognised, stats.cut_off, error
-    )
+    return UnitStats(unit, stats.bytes, stats.lines, cut_off=stats.cut_off, error=error)
 
 
 def _read_whole(stream: reader.ByteStream, limit: int) -> bytes:
@@ -395,11 +503,13 @@ def _read_whole(stream: reader.ByteStream, limit: int) -> bytes:
     return b"".join(parts)[:limit]
 
 
-def _scan_dump(stream: reader.ByteStream, collector: Collector, stats: ScanStats) -> None:
+def _scan_dump(
+    stream: reader.ByteStream, collector: Collector, stats: ScanStats, path: str
+) -> None:
     """A flight-recorder dump: tables of groups and operations. Raises DumpError."""
     data = _read_whole(stream, MAX_DUMP_BYTES + 1)
     stats.bytes = len(data)
-    collector.keep_dump(parse_dump(data, collector.unit.path))
+    collector.keep_dump(parse_dump(data, path))
 
 
 def _scan_config(stream: reader.ByteStream, collector: Collector, stats: ScanStats) -> None:

@@ -66,6 +66,31 @@ def _finish(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+_QUICK: Final = (
+    r" ?(?:\[(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?)\] )?"
+    r"iteration +(?P<iteration>[0-9]+)/ *(?P<train_iters>[0-9]+) \|"
+    r" consumed samples: +(?P<consumed_samples>[0-9]+) \|"
+    r" elapsed time per iteration \(ms\): (?P<step_ms>[0-9.]+) \|"
+    r"(?: throughput per GPU \(TFLOP/s/GPU\): (?P<tflops_per_gpu>[0-9.]+) \|)?"
+    r" learning rate: (?P<learning_rate>[0-9.E+-]+) \|"
+    r" global batch size: +(?P<global_batch_size>[0-9]+) \|"
+    r"(?: (?P<other_loss_name>lm loss): (?P<lm_loss>[^ |]+) \|)?"
+    r" loss scale: (?P<loss_scale>[0-9.E+-]+) \|"
+    r"(?: grad norm: (?P<grad_norm>[^ |]+) \|)?"
+    r" number of skipped iterations: +(?P<skipped_iterations>[0-9]+) \|"
+    r" number of nan iterations: +(?P<nan_iterations>[0-9]+) \|"
+)
+"""Megatron-LM's and Megatron-Bridge's line with no further segments, core 0.5 to main of 2026."""
+
+
+def _quick_finish(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(
+        pl.col("lm_loss").alias("other_loss"),
+        pl.lit(value=False).alias("cut"),
+        pl.lit("megatron").alias("producer"),
+    )
+
+
 PARSERS = (
     LineParser(
         name="megatron-iteration",
@@ -94,6 +119,8 @@ PARSERS = (
             "nan_iterations": r"number of nan iterations:\s*([0-9]+)",
         },
         finish=_finish,
+        quick=_QUICK,
+        quick_finish=_quick_finish,
         sample=" [2026-03-01 09:14:20.123456] iteration       10/     200 | consumed samples:   "
         "       160"
         " | elapsed time per iteration (ms): 5120.4 | throughput per GPU (TFLOP/s/GPU): 431.7"

@@ -161,7 +161,8 @@ def _literals(params: Mapping[str, Param]) -> dict[str, pl.Expr]:
 def _check_type(
     expression: Expression, columns: Mapping[str, pl.DataType], params: Mapping[str, Param]
 ) -> None:
-    schema = dict(columns)
+    # only what it reads: frames of all facts, for every expression, take longer than a small scan
+    schema = {name: columns[name] for name in expression.names} or {_OUTCOME: pl.Int64()}
     unobserved = pl.DataFrame({name: [None] for name in schema}, schema=schema)
     # Some casts fail only on a value, so one row has values.
     values = pl.DataFrame({name: [_value(dtype)] for name, dtype in schema.items()}, schema=schema)

@@ -188,7 +188,7 @@ def _evidence_rows(
     judged = [
         pl.lit(case.firing[0][name], dtype=facts[name]).alias(name)
         for name in compiled.names
-        if name not in frame.columns
+        if name in facts and name not in frame.columns
     ]
     try:
         picked = expression.evaluate(compiled, frame.with_columns(judged), rule.params)

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 import stat
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from hcp_logscan.model.errors import NothingUnderstoodError, SourceError
+from hcp_logscan.model.errors import NothingUnderstoodError, SourceError, UsageError
 from hcp_logscan.model.report import Skipped, Unreadable
 from hcp_logscan.sources import dump_names, kinds, layouts, reader
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterator, Sequence
 
 FileKind = Literal["log", "config", "dump"]
@@ -67,6 +67,18 @@ class Selection:
 
     exclude: tuple[str, ...] = ()
     rank_regex: re.Pattern[str] | None = None
+
+    @classmethod
+    def of(
+        cls, include: Sequence[str] = (), exclude: Sequence[str] = (), rank_regex: str | None = None
+    ) -> Selection:
+        """A selection from options. Raises UsageError for what is no regular expression."""
+        try:
+            pattern = None if rank_regex is None else re.compile(rank_regex)
+        except re.error as error:
+            said = f"--rank-regex {rank_regex!r} is no regular expression: {error}."
+            raise UsageError(said) from error
+        return cls(tuple(include), tuple(exclude), pattern)
 
     def wants(self, name: str) -> bool:
         """Whether a relative path passes --include and --exclude."""

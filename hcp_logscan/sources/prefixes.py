@@ -19,21 +19,46 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-_ANSI: Final = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+ANSI: Final = r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
+"""Colours and titles. Patterns in capitals are read by Rust's regex, too."""
+
+_ANSI: Final = re.compile(ANSI.encode())
+_STAMP: Final = (
+    r"\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?"
+    r"(?:Z|[+-][0-9]{2}:?[0-9]{2})?\]? +"
+)
+_BEFORE: Final = r"[\[0-9 ]|[A-Za-z0-9_.-]+/[0-9]"
+"""What follows a collector's time, where it is one: another prefix or a record."""
+
+_GREP: Final = r"[0-9]{1,9}:"
+_LABEL: Final = r" {0,6}(?P<label>[0-9]{1,6}):(?: |$)"
+_REPLICA: Final = r"[A-Za-z_][A-Za-z0-9_.-]{0,80}/(?P<replica>[0-9]{1,6}) "
+_STACK: Final = (
+    r"(?:\[rank[0-9]{1,7}\]: ?"
+    r"|\[[A-Za-z][A-Za-z_-]{0,40}[0-9]{1,6}\]:"
+    r"|\([A-Za-z0-9_.]{1,80}(?:\[[^\]\n]{0,80}\])? pid=[0-9]{1,10}"
+    r"(?:, ip=[0-9a-fA-F.:]{2,45})?\) )*"
+)
+_PRIMUS: Final = (
+    # also where a log store dropped the escape bytes of its colours
+    r"\[(?:\[[0-9]{1,3}m)?[0-9]{8} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\[0m)?\]"
+)
 
 _PREFIX: Final = re.compile(
-    rb"(?:\d{1,9}:(?=[\[(]))?"  # grep -n
-    rb"(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]? +"
-    rb"(?=[\[\d ]|[\w.-]+/\d))?"  # a collector's time, only where another prefix or record follows
-    rb"(?: {0,6}(?P<label>\d{1,6}):(?: |$))?"
-    rb"(?:[A-Za-z_][\w.-]{0,80}/(?P<replica>\d{1,6}) )?"
-    rb"(?P<stack>(?:\[rank\d{1,7}\]: ?"
-    rb"|\[[A-Za-z][A-Za-z_-]{0,40}\d{1,6}\]:"
-    rb"|\([\w.]{1,80}(?:\[[^\]\n]{0,80}\])? pid=\d{1,10}(?:, ip=[0-9a-fA-F.:]{2,45})?\) )*)"
-    # Primus, also where a log store dropped the escape bytes of its colours
-    rb"(?=\[(?:\[\d{1,3}m)?\d{8} \d\d:\d\d:\d\d(?:\[0m)?\](?:\[[^\]\n]{1,60}\]){0,4}?"
-    rb"\[(?:\[\d{1,3}m)?rank-(?P<logged>\d{1,7})/\d|)"
+    (
+        rf"(?:{_GREP}(?=[\[(]))?(?:{_STAMP}(?={_BEFORE}))?(?:{_LABEL})?(?:{_REPLICA})?"
+        rf"(?P<stack>{_STACK})"
+        rf"(?={_PRIMUS}(?:\[[^\]\n]{{1,60}}\]){{0,4}}?"
+        r"\[(?:\[[0-9]{1,3}m)?rank-(?P<logged>[0-9]{1,7})/[0-9]|)"
+    ).encode()
 )
+
+HEAD: Final = re.sub(r"\?P<\w+>", "", rf"(?:{_LABEL})?(?:{_REPLICA})?{_STACK}")
+"""The prefixes of a line that `ODD_HEAD` does not match, without look-ahead and groups."""
+
+ODD_HEAD: Final = rf"^(?:{_GREP}[\[(]|{_STAMP}(?:{_BEFORE}))|{_PRIMUS}"
+"""Lines whose prefixes only `split` can tell."""
+
 _RANK: Final = re.compile(rb"\[rank(\d{1,7})\]:|\[rank=(\d{1,7})\]")
 _LOCAL: Final = re.compile(rb"\[(?!rank)[A-Za-z][A-Za-z_-]*?(\d{1,6})\]:")
 

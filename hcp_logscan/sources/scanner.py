@@ -36,8 +36,8 @@ class Sink(Protocol):
     def walk(self, number: int, offset: int, line: bytes) -> None:
         """A line inside an open block (survivors included)."""
 
-    def survivor(self, number: int, offset: int, line: bytes, ids: set[int]) -> None:
-        """A line with the needles `ids` in it."""
+    def survivor(self, number: int, offset: int, line: bytes, needles: int) -> None:
+        """A line with needles in it: bit n stands for needle n."""
 
 
 @dataclass(slots=True)
@@ -142,9 +142,9 @@ class _Region:
             finish = buffer.find(b"\n", start, end)
             if finish < 0:
                 finish = end
-            ids = set()
+            found = 0
             while at < count and hits[at][0] <= finish + 1:
-                ids.add(hits[at][1])
+                found |= 1 << hits[at][1]
                 at += 1
             if sink.hungry:
                 self._walk(buffer, base, walked, start)
@@ -152,7 +152,7 @@ class _Region:
             line = bytes(buffer[start:finish])
             if sink.hungry:
                 sink.walk(number, base + start, line)
-            sink.survivor(number, base + start, line, ids)
+            sink.survivor(number, base + start, line, found)
             walked = finish + 1
         if sink.hungry:
             self._walk(buffer, base, walked, end)

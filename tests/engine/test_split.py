@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from hcp_logscan.engine.run import merge, scan_files, units
-from hcp_logscan.engine.scan import Unit, scan_unit
+from hcp_logscan.engine.plan import Unit, units
+from hcp_logscan.engine.run import merge, scan_files
+from hcp_logscan.engine.scan import scan_batch
 from hcp_logscan.sources.discover import discover
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -27,7 +28,7 @@ def split_tables(path, cuts):
         Unit(0, str(path), start, end)
         for start, end in zip(starts, [*starts[1:], None], strict=True)
     ]
-    return merge(found, map(scan_unit, pieces))
+    return merge(found, [scan_batch([piece]) for piece in pieces])
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.parts[-3])
@@ -84,9 +85,9 @@ def test_needle_without_pattern_is_drift(tmp_path):
 
 def test_unreadable_file_is_an_entry_and_no_exception(tmp_path):
     path = tmp_path / "gone.log"
-    result = scan_unit(Unit(0, str(path)))
+    result = scan_batch([Unit(0, str(path))])
 
-    assert result.error == "No such file or directory"
+    assert result.units[0].error == "No such file or directory"
 
 
 def test_lines_behind_a_progress_bar_stay_in_their_stream(tmp_path):
@@ -105,3 +106,17 @@ def test_lines_behind_a_progress_bar_stay_in_their_stream(tmp_path):
         (0, "ValueError", "train.py:<module>"),
         (1, "ValueError", "train.py:<module>"),
     ]
+
+
+@pytest.mark.parametrize(
+    "run", sorted(path.parent for path in FIXTURES.glob("*/run")), ids=lambda run: run.name
+)
+def test_lines_sorted_together_give_what_lines_sorted_alone_give(run, monkeypatch):
+    found = discover(run / "run")
+    together = scan_files(found)
+    monkeypatch.setattr("hcp_logscan.engine.scan.odd", lambda: pl.lit(value=True))
+    alone = scan_files(found)
+
+    assert together.stats == alone.stats
+    for table, frame in alone.frames.items():
+        assert_frame_equal(together[table], frame)

@@ -1,11 +1,17 @@
+from dataclasses import replace
+from pathlib import Path
+
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from hcp_logscan.engine.run import scan_files
 from hcp_logscan.model import events
-from hcp_logscan.parsers.base import BlockParser, LineParser, ParserError, verify
+from hcp_logscan.parsers.base import BlockParser, LineParser, ParserError, conform, verify
 from hcp_logscan.parsers.registry import needles, owners, parsers
 from hcp_logscan.sources.discover import discover
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 def tables(tmp_path, text):
@@ -97,6 +103,30 @@ def test_iteration_line_of_every_age_is_read_by_key(tmp_path, case):
         None if value is None else pytest.approx(value) for value in expected
     ]
     assert row["cut"] is False
+
+
+def test_the_quick_way_gives_what_the_fields_give():
+    quick = [one for one in parsers() if isinstance(one, LineParser) and one.quick]
+    lines = [line for line, _ in ITERATIONS.values()]
+    for name in (
+        "hcp22-tee",
+        "case17-nan-by-omission",
+        "fp16-skipped-start",
+        "nan-from-iteration-4",
+    ):
+        for log in sorted((FIXTURES / name / "run").rglob("*.log")):
+            lines += log.read_text(errors="replace").splitlines()
+    for parser in quick:
+        mine = [line for line in lines if any(needle in line for needle in parser.needles)]
+        texts = pl.DataFrame({"text": mine, "line": range(len(mine))})
+        frame = conform("drift", texts).drop("parser", "count", "last")
+        taken = frame["text"].str.contains(f"^(?:{parser.quick})$").sum()
+        assert 4 < taken < len(mine)
+        for one, other in zip(
+            parser.parse(frame), replace(parser, quick=None).parse(frame), strict=True
+        ):
+            assert_frame_equal(one.sort("line"), other.sort("line"))
+    assert quick
 
 
 def test_iteration_record_that_ends_early_is_cut(tmp_path):

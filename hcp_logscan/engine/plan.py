@@ -1,0 +1,70 @@
+"""A run cut into units of work, and units put together in batches. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hcp_logscan.sources import reader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from hcp_logscan.sources.discover import FileKind, LogFile
+
+UNIT_BYTES: Final = 32 << 20
+"""A larger plain file is cut: one of 40 GB and 64 small ones keep all workers busy alike."""
+
+_BATCHES_PER_WORKER: Final = 4
+_LEAST_BATCH: Final = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One piece of work."""
+
+    file: int
+    "Index into the list of files."
+
+    path: str
+    start: int = 0
+    end: int | None = None
+    "None reads to the end of the file."
+
+    kind: FileKind = "log"
+    keep_text: bool = False
+    "The bytes cannot be read again: every row keeps its line."
+
+    size: int = 0
+    "Bytes on disk, to balance the work by; 0 where that is not known."
+
+
+def units(files: Sequence[LogFile], unit_bytes: int = UNIT_BYTES) -> Iterator[Unit]:
+    """Cut files into units; what cannot be read from the middle is one unit."""
+    for index, file in enumerate(files):
+        again = reader.seekable(file.path)
+        if file.kind != "log" or not again or file.size <= unit_bytes:
+            kept = not again
+            yield Unit(index, file.path, kind=file.kind, keep_text=kept, size=file.size)
+            continue
+        starts = list(range(0, file.size, unit_bytes))
+        for start, end in zip(starts, [*starts[1:], None], strict=True):
+            size = (file.size if end is None else end) - start
+            yield Unit(index, file.path, start, end, size=size)
+
+
+def batches(work: Iterable[Unit], workers: int, total: int) -> list[list[Unit]]:
+    """Units in their order, put together so that every worker gets several batches.
+
+    `total` is the size of all of them in bytes.
+    """
+    wanted = min(max(total // (workers * _BATCHES_PER_WORKER), _LEAST_BATCH), UNIT_BYTES)
+    made: list[list[Unit]] = []
+    size = wanted
+    for unit in work:
+        if size >= wanted:
+            made.append([])
+            size = 0
+        made[-1].append(unit)
+        size += unit.size
+    return made

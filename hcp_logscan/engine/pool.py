@@ -1,0 +1,133 @@
+"""Worker processes that scan batches of units. Nothing heavy is imported before they are started.
+
+A process must not be forked once polars was used (its thread pool does not survive that), so the
+command line starts its workers first; from Python, fresh interpreters are started instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hcp_logscan.engine.plan import batches, units
+from hcp_logscan.model.errors import SourceError
+from hcp_logscan.sources import reader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from concurrent.futures import Future
+
+    from hcp_logscan.engine.plan import Unit
+    from hcp_logscan.engine.scan import BatchResult
+    from hcp_logscan.sources.discover import Discovered
+
+POOL_BYTES: Final = 96 << 20
+"""Below this many bytes of logs one process is as fast: starting workers costs what they save."""
+
+MAX_WORKERS: Final = 32
+_PARENT_GONE_S: Final = 1.0
+
+
+def workers_for(found: Discovered, wanted: int | None) -> int:
+    """How many worker processes to start; 1 scans in this process.
+
+    `wanted` is what the user says; None decides by the size of the logs.
+    """
+    if any(file.path == reader.STDIN for file in found.files):
+        return 1
+    if wanted is not None:
+        return wanted
+    total = sum(file.size for file in found.files)
+    return 1 if total < POOL_BYTES else min(available_cpus(), MAX_WORKERS)
+
+
+def available_cpus() -> int:
+    """CPUs this process may use: a Slurm step or a container may have fewer than the machine."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A scan of a run that is under way."""
+
+    found: Discovered
+    futures: tuple[Future[BatchResult], ...] | None
+    "Batches in worker processes; None scans in this process, once the results are asked for."
+
+    def results(self) -> Iterator[BatchResult]:
+        """The results in the order of the units. Raises SourceError if a worker was killed."""
+        if self.futures is None:
+            yield _scan(list(units(self.found.files)))
+            return
+        try:
+            for future in self.futures:
+                yield future.result()
+        except BrokenProcessPool as error:
+            raise SourceError(
+                "a worker process ended while it scanned, most likely for want of memory."
+                " Scan again with --workers 1."
+            ) from error
+
+
+@contextlib.contextmanager
+def begun(found: Discovered, workers: int) -> Iterator[Begun]:
+    """Scan in `workers` processes; on the way out none of them is left, whatever happened."""
+    if workers <= 1:
+        yield Begun(found, None)
+        return
+    total = sum(file.size for file in found.files)
+    work = batches(units(found.files), workers, total)
+    executor = ProcessPoolExecutor(
+        max(1, min(workers, len(work))), _context(), _begin, (os.getpid(),)
+    )
+    try:
+        yield Begun(found, tuple(executor.submit(_scan, batch) for batch in work))
+    except BaseException:
+        _stop(executor)
+        raise
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _stop(executor: ProcessPoolExecutor) -> None:
+    """End the workers at once: what they are reading is not wanted any more."""
+    for process in list((executor._processes or {}).values()):  # noqa: SLF001 - public from 3.14 on
+        process.terminate()
+
+
+def _context() -> multiprocessing.context.BaseContext:
+    """Fork while this process is light and alone, else fresh interpreters."""
+    light = sys.platform == "linux" and "polars" not in sys.modules
+    return multiprocessing.get_context(
+        "fork" if light and threading.active_count() == 1 else "spawn"
+    )
+
+
+def _begin(parent: int) -> None:
+    """Set up a worker: it leaves Ctrl-C to its parent, and does not outlive it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ["POLARS_MAX_THREADS"] = "1"  # the workers are the parallelism
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_PARENT_GONE_S)
+    os._exit(1)
+
+
+def _scan(batch: Sequence[Unit]) -> BatchResult:
+    from hcp_logscan.engine.scan import scan_batch  # noqa: PLC0415 - polars, once it is needed
+
+    return scan_batch(batch)
