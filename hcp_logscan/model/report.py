@@ -193,6 +193,19 @@ class Health:
     ranks_missing: tuple[int, ...] = ()
 
 
+RedactionLevel = Literal["secrets", "none"]
+REDACTION_LEVELS: Final[tuple[RedactionLevel, ...]] = ("secrets", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """What was hidden in this report, file names included."""
+
+    level: RedactionLevel = "none"
+    hidden: int = 0
+    "Distinct secrets; each has one placeholder, wherever it stood."
+
+
 @dataclass(frozen=True, slots=True)
 class JobRow:
     """One job of a directory that holds several."""
@@ -264,3 +277,5 @@ class ReportData:
 
     peak: Peak | None = None
     "Of the judged attempt; None where neither a GPU nor an architecture is known."
+
+    redaction: Redaction = field(default_factory=Redaction)

@@ -46,6 +46,7 @@ def document(data: ReportData) -> dict[str, Any]:
         "judgements": [_judgement(judgement) for judgement in data.judgements],
         "series": asdict(data.series),
         "health": _health(data.health),
+        "redaction": asdict(data.redaction),
         "jobs": [asdict(job) for job in data.jobs],
         "topology": _topology(data),
     }

@@ -635,7 +635,17 @@ def filled(value: Any, text: str) -> Any:
     return text if isinstance(value, str) else value
 
 
-_FIXED = {"status", "confidence", "severity", "channel", "says", "grade", "outcome", "baseline"}
+_FIXED = {
+    "status",
+    "level",
+    "confidence",
+    "severity",
+    "channel",
+    "says",
+    "grade",
+    "outcome",
+    "baseline",
+}
 
 
 def _replaced(name: str, value: Any, text: str) -> Any:

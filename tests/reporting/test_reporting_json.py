@@ -54,7 +54,7 @@ def _at(document, path):
 
 
 FREE = {"config", "facts"}
-OPTIONAL = {"topology"}  # came later: older reports of the same version lack it
+OPTIONAL = {"topology", "redaction"}  # came later: older reports of the same version lack it
 
 
 def _full():
