@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,8 +15,10 @@ from hcp_logscan.analysis.config import SOURCES
 from hcp_logscan.analysis.facts import CONFIG_FACTS
 from hcp_logscan.analysis.gpus import Stated, required
 from hcp_logscan.analysis.run import Options, examine
+from hcp_logscan.model.errors import HcpLogscanError, UsageError
 from hcp_logscan.model.finding import MAX_TEXT, Location
 from hcp_logscan.model.report import (
+    REDACTION_LEVELS,
     AttemptData,
     ConfigEntry,
     JobRow,
@@ -33,13 +36,14 @@ from hcp_logscan.sources import excerpt, settings
 from hcp_logscan.sources.discover import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from os import PathLike
 
     from hcp_logscan.analysis.attempt import AttemptAnalysis
     from hcp_logscan.analysis.run import Analysis
     from hcp_logscan.engine.pool import Begun
     from hcp_logscan.model.finding import Evidence, Finding, Judgement, Verdict
+    from hcp_logscan.model.report import RedactionLevel
 
 _CP_KEYS: Final = (
     "context_parallel_size",
@@ -53,7 +57,11 @@ _CP_KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of a scan: data, tables, and the documents made from it."""
+    """The result of a scan: data, tables, and the documents made from it.
+
+    `data`, and with it every document, is redacted as `scan` was told. `facts` and `tables` stay
+    what the logs say, secrets included: share documents, not tables.
+    """
 
     data: ReportData
     facts: Mapping[str, pl.DataFrame]
@@ -111,6 +119,7 @@ def scan(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     rank_regex: str | None = None,
+    redact: RedactionLevel = "secrets",
     workers: int = 1,
     begun: Begun | None = None,
 ) -> Report:
@@ -120,12 +129,18 @@ def scan(
     or directories; `params` maps a rule id to the parameters it overrides; the other options are
     those of the command line. What the logs say goes before `world_size`, `gpu` and `precision`,
     those before `.hcp-logscan.toml` in the run directory. `peak_tflops` is the dense peak of one
-    GPU at the precision of the run. `workers` above 1 starts fresh interpreters, so a script needs
-    the usual `if __name__ == "__main__":`; `begun` is a scan that the command line began.
+    GPU at the precision of the run. `redact` says what `Report.data`, every document and every
+    error message hide; `Report.tables` and `Report.facts` are never redacted. `workers` above 1
+    starts fresh interpreters, so a script needs the usual `if __name__ == "__main__":`; `begun` is
+    a scan that the command line began.
 
     Raises HcpLogscanError: with `exit_code` 2 for a path, rule or option that cannot be used, with
     3 where nothing was understood.
     """
+    from hcp_logscan.reporting.redact import redact as redacted
+
+    if redact not in REDACTION_LEVELS:
+        raise UsageError(f"redact is {redact!r}; known are {', '.join(REDACTION_LEVELS)}.")
     said = settings.of_run(run_dir).under(
         settings.Settings(world_size, gpu, precision, peak_tflops)
     )
@@ -136,11 +151,26 @@ def scan(
         required(said.gpu)
     stated = Stated(said.gpu, said.precision, said.peak_tflops)
     options = Options(selection, said.world_size, job, stated)
-    analysis = examine(run_dir, options, workers=workers, scan=begun)
+    with _hidden(redact):
+        analysis = examine(run_dir, options, workers=workers, scan=begun)
     judgements, findings = judge(chosen, analysis.facts, analysis.events)
-    data = _report_data(analysis, judgements, findings)
+    data = redacted(_report_data(analysis, judgements, findings), redact)
     tables = {**analysis.events, "iterations": analysis.facts["iterations"]}
     return Report(data, analysis.facts, tables)
+
+
+@contextmanager
+def _hidden(level: RedactionLevel) -> Iterator[None]:
+    """Messages of errors quote names of files and jobs: they are redacted as a report is."""
+    from hcp_logscan.reporting.redact import redact_text
+
+    try:
+        yield
+    except HcpLogscanError as error:
+        message = redact_text(str(error), level)
+        if message == str(error):
+            raise
+        raise type(error)(message) from None
 
 
 class _Excerpts:

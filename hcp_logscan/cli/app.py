@@ -69,6 +69,13 @@ class Charts(StrEnum):
     STATIC = "static"
 
 
+class Redact(StrEnum):
+    """What all outputs hide."""
+
+    SECRETS = "secrets"
+    NONE = "none"
+
+
 app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -196,6 +203,13 @@ def run(
             help="How file names carry the global rank: the group 'rank', else the first group.",
         ),
     ] = None,
+    redact: Annotated[
+        Redact,
+        typer.Option(
+            help="What all outputs hide, file names included: tokens, keys and passwords, or"
+            " nothing."
+        ),
+    ] = Redact.SECRETS,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -272,7 +286,7 @@ def run(
         elif demo:
             outputs = _outputs(output)
             with _demo_dir() as path:
-                failed = _emit(_scan(str(path)), shown, outputs, charts)
+                failed = _emit(_scan(str(path), redact=redact.value), shown, outputs, charts)
             raise typer.Exit(EXIT_USAGE if failed else EXIT_CLEAN)
         elif run_dir is None:
             raise UsageError("no RUN_DIR given. Try: hcp-logscan --demo, or hcp-logscan --help.")
@@ -292,6 +306,7 @@ def run(
                 job=job,
                 selection=Selection.of(include or (), exclude or (), rank_regex),
                 workers=workers,
+                redact=redact.value,
             )
             failed = _emit(report, shown, outputs, charts)
             code = _exit_code(report, statuses, fail_on, strict=strict)

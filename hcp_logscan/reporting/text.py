@@ -236,4 +236,6 @@ def health_line(data: ReportData) -> str:
         parts.append(f"{words.plural(count, 'other file')} skipped")
     if health.ranks_missing:
         parts.append(f"missing {words.ranks(health.ranks_missing)}")
+    if data.redaction.hidden:
+        parts.append(f"{words.plural(data.redaction.hidden, 'secret')} hidden")
     return "; ".join(parts)
