@@ -279,3 +279,4 @@ class ReportData:
     "Of the judged attempt; None where neither a GPU nor an architecture is known."
 
     redaction: Redaction = field(default_factory=Redaction)
+    "What is hidden in all of the above; nothing as long as nobody redacted it."

@@ -23,7 +23,7 @@ Strength = Literal["sure", "random"]
 """`sure`: any value that can be one is a secret; `random`: only one that looks random."""
 
 _WORD: Final = (
-    "passw(?:or)?d|passphrase|passwd|pwd|pass|secret|tokens?|credentials?|key|auth|pat"
+    "passw(?:or)?d|passphrase|passwd|pwd|pass|secret|tokens?|credentials?|key|auth|pat|jwt"
     "|connection[_-]?string"
 )
 _TAIL: Final = r"(?:[_-]?\d{1,2}|[_-]value)?"
@@ -123,6 +123,8 @@ def strength(name: str) -> Strength | None:
         return "sure" if before and before != "old" else None
     if last == "pass":
         return "sure" if before in _PASS_OF else None
+    if last == "jwt":
+        return "sure"
     if last in {"auth", "pat", "tokens"}:
         return "random"
     if last.endswith("token"):
@@ -217,6 +219,7 @@ def _bits(text: str) -> float:
     return -sum(n / total * math.log2(n / total) for n in Counter(text).values())
 
 
+_YAML_TAG: Final = re.compile(r"!!?[a-z]{1,16}[ \t]{1,4}")
 _QUOTED: Final = re.compile(r"(?P<open>\\{0,3}(?P<quote>[\"'`]))")
 _PLAIN: Final = re.compile(
     r"(?:[^\s,;&|\"'`)\]}>\\]|\\(?![nrt\"'])"
@@ -228,6 +231,8 @@ _LONGEST_VALUE: Final = 4_096
 
 def _value_at(text: str, start: int) -> tuple[int, int, bool]:
     """Beginning and end of the value that stands there, and whether it is quoted."""
+    if match := _YAML_TAG.match(text, start):
+        start = match.end()
     if match := _QUOTED.match(text, start):
         mark, begin = match["open"], match.end()
         limit = min(begin + _LONGEST_VALUE, len(text))

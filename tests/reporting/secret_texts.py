@@ -125,6 +125,9 @@ NAMED = [
     ("[('LR', '0.1'), ('HF_TOKEN', '", PASSWORD, "'), ('SHLVL', '1')]"),
     ("<password>", PASSWORD, "</password>"),
     ("http://node-3:8888/lab?token=", hexes(48), ""),
+    ("  hf_token: !!str ", PASSWORD, ""),
+    ("SLURM_JWT=", PASSWORD, ""),
+    ("GOOGLE_CREDENTIALS=", drawn(40), " gcloud auth"),
     ("SERVICE_X_KEY=", drawn(32), ""),
     ("API key: ", drawn(20), " is not valid"),
     ("-----BEGIN PRIVATE KEY-----", "\\n" + encoded(90) + "\\n", "-----END PRIVATE KEY-----\\n"),
@@ -223,4 +226,7 @@ NEAR_MISSES = [
     "ShardedTensor(key='decoder.layers.mlp.linear_fc1._extra_state/shard_0_16', dtype=float32)",
     "mask-0123456789abcdef01234567 disk-0123456789abcdef01234567",
     "<token> is a tag, <secret> too",
+    "credentials: ask the administrator",
+    "train.py --use-auth-token model.seq_length=8192 --token --lr 0.1",
+    "__1_key_2: x, -- token",
 ]

@@ -226,6 +226,26 @@ def test_private_key_over_several_lines_is_hidden_and_lines_stay_in_place(part, 
             assert line not in str(shown)
 
 
+def test_several_private_keys_on_one_line_are_hidden():
+    begin, end = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
+    one, two, three = (encoded(count) for count in (30, 33, 36))
+    shown = redact_text(f"{begin}{one}{end} {begin}{two}{end}\n{begin}\n{three}\n{begin}\nx\n{end}")
+
+    assert not [key for key in (one, two, three) if key in shown]
+    assert shown.count("\n") == 5
+
+
+def test_lines_with_line_ends_of_their_own_are_redacted_one_by_one():
+    begin = f"-----BEGIN PRIVATE KEY-----\n{encoded(48)}"
+    context = ((1, begin), (2, f"token={PASSWORD}"))
+    data = redact(with_lines(samples.inactive(), "x", context=context))
+
+    assert data.findings[0].evidence[0].context == (
+        (1, "-----BEGIN PRIVATE KEY-----\n[redacted private key 1]"),
+        (2, "token=[redacted token 2]"),
+    )
+
+
 @pytest.mark.parametrize("length", [200, 2_000])
 def test_token_that_a_cut_text_ends_in_is_hidden(length):
     head = "x " * (length // 2 - 10)
