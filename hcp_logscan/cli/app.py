@@ -280,7 +280,7 @@ def run(
 
             print_rule(explain, extra)
         elif check_rules is not None:
-            from hcp_logscan.cli.explain import check
+            from hcp_logscan.cli.check_rules import check
 
             raise typer.Exit(check(check_rules))
         elif demo:

@@ -5,19 +5,42 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
 from hcp_logscan.analysis import facts as fact_tables
 from hcp_logscan.model.errors import NothingUnderstoodError, RuleError
+from hcp_logscan.rules import expression, parts
 from hcp_logscan.rules.judge import judge
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from hcp_logscan.model.finding import Finding, Judgement, Outcome
+    from hcp_logscan.rules.parts import Part
     from hcp_logscan.rules.schema import Example, Rule
 
 Word = Literal["fires", "quiet", "missed", "noisy", "wrong"]
+
+_ORDER: Final[tuple[Outcome, ...]] = ("fires", "inconclusive", "clean")
+_TRUTH: Final[Mapping[Outcome, bool | None]] = {"fires": True, "inconclusive": None, "clean": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What one part of `when` came to, on the row that an example was judged on."""
+
+    depth: int
+    "0 for the whole expression, 1 for what its AND or OR joins, and so on."
+
+    source: str
+    value: bool | None
+    join: Literal["AND", "OR"] | None
+    "What joins the deeper operands that follow; None for a comparison."
+
+    values: tuple[tuple[str, object], ...] = ()
+    "Facts and parameters that it reads, with their values; None was not observed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +56,12 @@ class ExampleResult:
 
     message: str = ""
     "The finding's message, where it fired."
+
+    rows: int = 0
+    "Rows of the rule's fact table that were judged."
+
+    operands: tuple[Operand, ...] = ()
+    "For an example that is not as it says: `when`, part by part, on the row that decided it."
 
     @property
     def word(self) -> Word:
@@ -58,29 +87,61 @@ def check(rule: Rule) -> tuple[ExampleResult, ...]:
 
 
 def _run(rule: Rule, example: Example) -> ExampleResult:
-    judgements, findings = (
+    judgements, findings, facts = (
         _judge_facts(rule, example) if example.facts is not None else _judge_log(rule, example)
     )
     # A log can hold several attempts: what fires in one of them is what the example is about.
-    order: tuple[Outcome, ...] = ("fires", "inconclusive", "clean")
-    worst = min(judgements, key=lambda one: order.index(one.outcome), default=None)
+    worst = min(judgements, key=lambda one: _ORDER.index(one.outcome), default=None)
+    got: Outcome = worst.outcome if worst else "inconclusive"
+    table = facts.get(rule.over, fact_tables.empty(rule.over))
     return ExampleResult(
         rule.id,
         example.name,
         example.outcome,
-        worst.outcome if worst else "inconclusive",
+        got,
         worst.missing if worst else (),
         findings[0].message if findings else "",
+        table.height,
+        () if got == example.outcome else tuple(_operands(rule, table, got)),
     )
 
 
-def _judge_facts(rule: Rule, example: Example) -> tuple[tuple[Judgement, ...], tuple[Finding, ...]]:
+def _operands(rule: Rule, table: pl.DataFrame, got: Outcome) -> Iterator[Operand]:
+    """`when` taken apart on the row that decided; of several such rows, the nearest to firing."""
+    whole = parts.split(rule.when)
+    outcomes = _value(rule, whole, table).to_list()
+    deciding = [row for row, value in enumerate(outcomes) if value is _TRUTH[got]]
+    if not deciding:
+        return
+    leaves = [_value(rule, leaf, table).to_list() for leaf in whole.leaves()]
+    row = max(deciding, key=lambda row: (sum(leaf[row] is True for leaf in leaves), -row))
+    yield from _taken_apart(rule, whole, table[[row]], 0)
+
+
+def _taken_apart(rule: Rule, part: Part, row: pl.DataFrame, depth: int) -> Iterator[Operand]:
+    values = {} if part.parts else dict(rule.params) | expression.observed(row).row(0, named=True)
+    shown = tuple((name, values[name]) for name in part.names if name in values)
+    yield Operand(depth, part.source, _value(rule, part, row).item(), part.join, shown)
+    for one in part.parts:
+        yield from _taken_apart(rule, one, row, depth + 1)
+
+
+def _value(rule: Rule, part: Part, table: pl.DataFrame) -> pl.Series:
+    """Its truth value in every row."""
+    compiled = expression.Expression(pl.sql_expr(part.sql), part.names)
+    return expression.evaluate(compiled, table, rule.params)
+
+
+Judged = tuple[tuple["Judgement", ...], tuple["Finding", ...], "Mapping[str, pl.DataFrame]"]
+
+
+def _judge_facts(rule: Rule, example: Example) -> Judged:
     facts = {table: fact_tables.empty(table) for table in fact_tables.FACTS}
     facts["attempts"] = _one_row("attempts", {}, rule, example)
     facts[rule.over] = _one_row(rule.over, dict(example.facts or {}), rule, example).with_columns(
         file=pl.lit("example.log"), line=pl.lit(1), text=pl.lit(None, dtype=pl.String)
     )
-    return judge([rule], facts, {})
+    return (*judge([rule], facts, {}), facts)
 
 
 def _one_row(table: str, values: dict[str, object], rule: Rule, example: Example) -> pl.DataFrame:
@@ -97,7 +158,7 @@ def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _judge_log(rule: Rule, example: Example) -> tuple[tuple[Judgement, ...], tuple[Finding, ...]]:
+def _judge_log(rule: Rule, example: Example) -> Judged:
     # The analysis pulls in scanner and engine, which nobody who runs facts examples needs.
     from hcp_logscan.analysis.run import examine  # noqa: PLC0415
 
@@ -108,5 +169,5 @@ def _judge_log(rule: Rule, example: Example) -> tuple[tuple[Judgement, ...], tup
         try:
             analysis = examine(log.parent)
         except NothingUnderstoodError:
-            return (), ()
-        return judge([rule], analysis.facts, analysis.events)
+            return (), (), {}
+        return (*judge([rule], analysis.facts, analysis.events), analysis.facts)

@@ -16,13 +16,15 @@ import polars as pl
 
 from hcp_logscan.analysis import facts as fact_tables
 from hcp_logscan.model import events as event_tables
-from hcp_logscan.model.errors import RuleError
+from hcp_logscan.rules import parts as expression_parts
 from hcp_logscan.rules import sql as sql_words
+from hcp_logscan.rules.problem import Mistake, MistakeError, mistake
 from hcp_logscan.rules.schema import ROW_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hcp_logscan.rules.parts import Part
     from hcp_logscan.rules.schema import Param, Rule
 
 _OUTCOME: Final = "_outcome"
@@ -43,17 +45,19 @@ def compile_sql(
     params: Mapping[str, Param],
     *,
     nulls_allowed: bool = False,
+    table: str | None = None,
 ) -> Expression:
-    """Check one expression against the columns and parameters that it may name.
+    """Check one expression against the columns (those of `table`) and parameters that it may name.
 
-    Evaluate it with `evaluate`. Raises `RuleError` (without file name) for a word that is not on
-    the list, for an unknown name, and for whatever does not give one Boolean per row.
+    Evaluate it with `evaluate`. Raises `MistakeError` for words that are not on the list, for
+    unknown names, and for whatever does not give one Boolean per row.
     """
     return _compiled(
         sql,
         tuple(columns.items()),
         tuple((name, type(value), value) for name, value in params.items()),
         nulls_allowed,
+        table,
     )
 
 
@@ -63,6 +67,7 @@ def _compiled(
     columns: tuple[tuple[str, pl.DataType], ...],
     typed_params: tuple[tuple[str, type[Param], Param], ...],
     nulls_allowed: bool,
+    table: str | None,
 ) -> Expression:
     """`compile_sql`, once for equal input: the checks cost more than judging a small run.
 
@@ -71,41 +76,58 @@ def _compiled(
     names = dict(columns)
     params = {name: value for name, _, value in typed_params}
     if hidden := sorted(sql_words.RESERVED.union(names).intersection(params)):
-        raise RuleError(f"parameter `{hidden[0]}` has the name of a column or of an SQL word")
-    checked = sql_words.check(sql, {*names, *params}, nulls_allowed=nulls_allowed)
+        raise MistakeError(
+            Mistake(f"parameter `{one}` has the name of a column or of an SQL word", "rename it")
+            for one in hidden
+        )
+    checked = sql_words.check(
+        sql,
+        {*names, *params},
+        nulls_allowed=nulls_allowed,
+        hint=lambda word: _where_else(word, {*names, *params}, table),
+    )
     try:
         found = Expression(
             pl.sql_expr(checked.text), tuple(name for name in checked.names if name not in params)
         )
-        _check_type(found, names, params)
+        reason = _type_error(found, names, params)
     except pl.exceptions.PolarsError as error:
-        reason = str(error).partition("\n")[0]
-        raise RuleError(f"`{sql_words.short(sql)}` cannot be evaluated: {reason}") from error
+        raise MistakeError(_blamed(sql, names, params, _first_line(error))) from error
+    if reason:
+        raise MistakeError(_blamed(sql, names, params, "") or [Mistake(reason)])
     return found
 
 
 def compile_when(rule: Rule) -> Expression:
-    """The rule's `when`, checked against the facts of its table. Raises `RuleError`."""
+    """The rule's `when`, checked against the facts of its table. Raises `MistakeError`."""
     found = compile_sql(
         rule.when,
         fact_tables.schema(rule.over),
         rule.params,
         nulls_allowed=rule.null_reason is not None,
+        table=rule.over,
     )
     if not found.names:
-        raise RuleError("it names no fact, so it says the same of every run")
+        raise mistake(
+            "it names no fact, so it says the same of every run",
+            f"compare a fact; {_listed(rule.over)}",
+        )
     return found
 
 
 def compile_evidence(rule: Rule) -> dict[str, Expression]:
-    """The rule's evidence by event table. Raises `RuleError`.
+    """The rule's evidence by event table. Raises `MistakeError`.
 
     It may compare a row with the facts of what is judged, where that is one row. Null tests are
     allowed: evidence is picked, not judged.
     """
     return {
         table: compile_sql(
-            sql, judged_facts(rule) | evidence_columns(table), rule.params, nulls_allowed=True
+            sql,
+            judged_facts(rule) | evidence_columns(table),
+            rule.params,
+            nulls_allowed=True,
+            table=table,
         )
         for table, sql in rule.evidence.items()
     }
@@ -139,7 +161,7 @@ def evaluate(expression: Expression, frame: pl.DataFrame, params: Mapping[str, P
     """
     return (
         observed(frame)
-        .with_columns(**_literals(params))
+        .with_columns(**literals(params))
         .with_columns(expression.expr.alias(_OUTCOME))
         .get_column(_OUTCOME)
         .cast(pl.Boolean)
@@ -151,16 +173,35 @@ def observed(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.selectors.float().fill_nan(None))
 
 
-def _literals(params: Mapping[str, Param]) -> dict[str, pl.Expr]:
+def literals(params: Mapping[str, Param]) -> dict[str, pl.Expr]:
+    """Parameters as columns, so that no value is ever pasted into SQL."""
     return {
         name: pl.lit(value, dtype=pl.Int64 if type(value) is int else None)
         for name, value in params.items()
     }
 
 
-def _check_type(
+def kind(dtype: pl.DataType) -> str:
+    """A column type in words.
+
+    >>> kind(pl.Int64()), kind(pl.List(pl.String()))
+    ('a whole number', 'a list of texts')
+    """
+    if isinstance(dtype, pl.List):
+        return "a list of texts" if dtype.inner == pl.String else "a list of whole numbers"
+    if dtype == pl.Boolean:
+        return "TRUE or FALSE"
+    if dtype == pl.String:
+        return "a text"
+    if dtype == pl.Null:
+        return "NULL"
+    return "a whole number" if dtype.is_integer() else "a number"
+
+
+def _type_error(
     expression: Expression, columns: Mapping[str, pl.DataType], params: Mapping[str, Param]
-) -> None:
+) -> str:
+    """Why the expression does not give one Boolean per row; empty if it does."""
     # only what it reads: frames of all facts, for every expression, take longer than a small scan
     schema = {name: columns[name] for name in expression.names} or {_OUTCOME: pl.Int64()}
     unobserved = pl.DataFrame({name: [None] for name in schema}, schema=schema)
@@ -170,12 +211,77 @@ def _check_type(
         # `select`, unlike `evaluate`, does not stretch one value over all rows: an expression that
         # does not look at its row shows here.
         result = (
-            frame.with_columns(**_literals(params)).select(expression.expr.alias(_OUTCOME))
+            frame.with_columns(**literals(params)).select(expression.expr.alias(_OUTCOME))
         ).to_series()
         if result.dtype != pl.Boolean:
-            raise RuleError(f"it gives {result.dtype} where TRUE or FALSE is needed")
+            return f"it gives {kind(result.dtype)} where TRUE or FALSE is needed"
         if expression.names and result.len() != frame.height:
-            raise RuleError(f"it gives {result.len()} values for {frame.height} rows")
+            return f"it gives {result.len()} values for {frame.height} rows"
+    return ""
+
+
+def _blamed(
+    sql: str, columns: Mapping[str, pl.DataType], params: Mapping[str, Param], reason: str
+) -> list[Mistake]:
+    """The operands that do not work by themselves; all of it where each of them does."""
+    found = [
+        found
+        for part in expression_parts.split(sql).leaves()
+        if (found := _part_mistake(part, columns, params)) is not None
+    ]
+    if found or not reason:
+        return found
+    move = "complete it: an operand is missing, or a parenthesis"
+    return [Mistake(f"`{sql_words.short(sql)}` cannot be evaluated: {reason}", move)]
+
+
+def _part_mistake(
+    part: Part, columns: Mapping[str, pl.DataType], params: Mapping[str, Param]
+) -> Mistake | None:
+    shown = f"`{sql_words.short(part.source)}`"
+    names = tuple(name for name in part.names if name not in params)
+    try:
+        expr = pl.sql_expr(part.sql)
+    except pl.exceptions.PolarsError:
+        what = f"{shown} cannot be evaluated: it is not complete"
+        return Mistake(what, "an operand is missing, or a parenthesis", part.span)
+    try:
+        reason = _type_error(Expression(expr, names), columns, params)
+    except pl.exceptions.PolarsError as error:
+        what = f"{shown} cannot be evaluated: {_first_line(error)}"
+        return Mistake(what, _types(part, columns, params), part.span)
+    if not reason or part.sql == "NULL":
+        return None
+    return Mistake(f"{shown}: {reason}", "compare it with something, as in `x > 1`", part.span)
+
+
+def _types(part: Part, columns: Mapping[str, pl.DataType], params: Mapping[str, Param]) -> str:
+    """What an author compares with what."""
+    shown = [
+        f"`{name}` is {kind(columns[name]) if name in columns else repr(params[name])}"
+        for name in part.names
+        if name in columns or name in params
+    ]
+    return f"compare like with like: {', '.join(shown)}" if shown else "complete it"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _where_else(word: str, known: set[str], table: str | None) -> str:
+    """What to do about a name that is not here: near names, other tables, where they are listed."""
+    if table is None:
+        return sql_words.near_name(word, known)
+    others = [name for name, facts in fact_tables.FACTS.items() if word in facts]
+    if others and table in fact_tables.FACTS:
+        return f"it is a fact of `{'` and `'.join(others)}`, and the rule is over `{table}`"
+    near = sql_words.near_name(word, known)
+    return f"{near} {_listed(table)}".strip()
+
+
+def _listed(table: str) -> str:
+    return f"`hcp-logscan --explain {table}` lists what there is"
 
 
 def _value(dtype: pl.DataType) -> object:

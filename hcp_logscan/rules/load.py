@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+import os
+from functools import lru_cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+import polars as pl
 from pydantic import ValidationError
 
 from hcp_logscan.analysis import facts as fact_tables
 from hcp_logscan.model.bundled import bundled_dir
 from hcp_logscan.model.errors import RuleError
-from hcp_logscan.rules import expression, template, yamlfile
+from hcp_logscan.rules import expression, shape, template, yamlfile
+from hcp_logscan.rules.problem import Mistake, Problem, RuleFileError, mistake, mistakes_of
 from hcp_logscan.rules.schema import EVIDENCE_TABLES, Rule
+from hcp_logscan.rules.sql import near_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
-_MAX_MISTAKES: Final = 20
+    from hcp_logscan.rules.yamlfile import YamlFile
+
+MAX_PROBLEMS: Final = 50
+"""Facts of examples that are complained about in one file."""
 
 
 def load_rules(extra: Sequence[Path] = ()) -> tuple[Rule, ...]:
@@ -36,107 +44,164 @@ def _shipped() -> tuple[Rule, ...]:
 
 def load_paths(paths: Sequence[Path]) -> tuple[Rule, ...]:
     """The rules of these files and directories alone, sorted by id. Raises like `load_rules`."""
-    errors: list[str] = []
+    problems: list[Problem] = []
     found: dict[str, tuple[Rule, Path]] = {}
-    for path in rule_files(paths, errors):
+    for path in rule_files(paths, problems):
         try:
             rule = load_file(path)
-        except RuleError as error:
-            errors.append(str(error))
+        except RuleFileError as error:
+            problems += error.problems
             continue
         if rule.id in found:
-            errors.append(
-                f"{path}: {rule.id} is also the id of {found[rule.id][1]}; choose another"
-            )
+            what = f"{rule.id} is also the id of {found[rule.id][1]}"
+            problems.append(Problem(str(path), what, "choose another"))
         found.setdefault(rule.id, (rule, path))
-    if errors:
-        raise RuleError("\n".join(errors))
+    if problems:
+        raise RuleFileError(problems)
     return tuple(found[name][0] for name in sorted(found))
 
 
-def rule_files(paths: Sequence[Path], errors: list[str]) -> Iterator[Path]:
+def rule_files(paths: Sequence[Path], problems: list[Problem]) -> Iterator[Path]:
     """The YAML files at these paths, each once, in order of name within a directory.
 
-    What cannot be used is appended to `errors`.
+    What cannot be used is appended to `problems`.
     """
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for path in paths:
-        files = [path]
-        if path.is_dir():
-            files = sorted(one for one in path.iterdir() if one.suffix in {".yaml", ".yml"})
-            if not files:
-                errors.append(f"{path}: no rule in this directory; rules are *.yaml files")
-        elif not path.exists():
-            errors.append(f"{path}: no such file or directory")
-            files = []
+        try:
+            files = _files_at(path)
+        except OSError as error:
+            what = f"cannot be read: {error.strerror}"
+            problems.append(Problem(str(path), what, "check the path and its permissions"))
+            continue
+        if not files:
+            what = "no rule in this directory"
+            problems.append(Problem(str(path), what, "rules are *.yaml files right in it"))
         for file in files:
-            if (real := file.resolve()) not in seen:
+            if (real := os.path.realpath(file)) not in seen:
                 seen.add(real)
                 yield file
 
 
+def _files_at(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(one for one in path.iterdir() if one.suffix in {".yaml", ".yml"})
+    if not path.exists():
+        raise FileNotFoundError(0, "no such file or directory")
+    return [path]
+
+
 def load_file(path: Path) -> Rule:
-    """One rule. Raises a `RuleError` with one line per mistake."""
+    """One rule. Raises a `RuleFileError` with every mistake in it."""
+    return read_file(path)[0]
+
+
+def read_file(path: Path) -> tuple[Rule, YamlFile]:
+    """One rule, and its file to find places in. Raises like `load_file`."""
     file = yamlfile.read(path)
     if not isinstance(file.data, dict):
-        raise file.error("a rule is a mapping that begins with `id:`")
+        what, move = "a rule is a mapping that begins with `id:`", "write `id: USR001` first"
+        raise RuleFileError([file.problem(Mistake(what, move))])
     try:
         rule = Rule.model_validate(file.data)
     except ValidationError as error:
-        mistakes = error.errors(include_url=False)[:_MAX_MISTAKES]
-        lines = [_shape_error(file, one) for one in mistakes]
-        raise RuleError("\n".join(dict.fromkeys(lines))) from error
-    if errors := list(_meaning_errors(rule, file)):
-        raise RuleError("\n".join(errors))
-    return rule
+        wrong = shape.problems(error, file)
+        raise RuleFileError([*wrong.values(), *_despite(file, list(wrong))]) from error
+    if problems := list(_meaning_problems(rule, file)):
+        raise RuleFileError(problems)
+    return rule, file
 
 
-def _shape_error(file: yamlfile.YamlFile, error: Any) -> str:
-    location = tuple(error["loc"])
-    field = ".".join(str(step) for step in location) or "rule"
-    reason = error["msg"].removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
-        reason = f"no such field; a rule has {', '.join(Rule.model_fields)}"
-        if len(location) > 1:
-            reason = "no such field here"
-    return str(file.error(f"{field}: {reason}", location))
+def _despite(file: YamlFile, wrong: Sequence[shape.Location]) -> Iterator[Problem]:
+    """What is wrong with the rest of a rule of which some values are no rule's."""
+    fields = {place[0] for place in wrong if place}
+    if "over" in fields:  # nothing can be said about facts of a table that is not known
+        return
+    try:
+        rule = Rule.model_validate(shape.without(file.data, wrong))
+    except ValidationError:
+        return
+    # Without its parameters every expression would name something unknown.
+    unsure = {"when", "message", "zh", "evidence"} if "params" in fields else set()
+    yield from _meaning_problems(rule, file, leave_out={*fields, *unsure} - {"examples"})
 
 
-def _meaning_errors(rule: Rule, file: yamlfile.YamlFile) -> Iterator[str]:
-    for location, check in (
+def _meaning_problems(
+    rule: Rule, file: YamlFile, leave_out: Collection[object] = ()
+) -> Iterator[Problem]:
+    checks: tuple[tuple[tuple[str, ...], Callable[[], object]], ...] = (
         (("when",), lambda: expression.compile_when(rule)),
         (("message",), lambda: template.check(rule, rule.message)),
         (("zh", "message"), lambda: template.check(rule, rule.texts("zh").message)),
         (("ranks",), lambda: _check_column(rule, rule.ranks, lists=True)),
         (("iteration",), lambda: _check_column(rule, rule.iteration, lists=False)),
-        (("evidence",), lambda: _check_evidence(rule)),
-    ):
+        *((("evidence", one), partial(_check_evidence, rule, one)) for one in rule.evidence),
+    )
+    for location, check in checks:
+        if location[0] in leave_out:
+            continue
         try:
             check()
         except RuleError as error:
-            yield str(file.error(f"{'.'.join(location)}: {error}", location))
+            name = ".".join(location)
+            if name == "zh.message" and rule.zh is None:
+                continue  # it is the English one then, which has been checked
+            for one in mistakes_of(error):
+                yield file.problem(Mistake(f"{name}: {one.what}", one.move, one.span), location)
+    yield from islice(_example_problems(rule, file), MAX_PROBLEMS)
+
+
+def _example_problems(rule: Rule, file: YamlFile) -> Iterator[Problem]:
+    schema = fact_tables.schema(rule.over)
     for index, example in enumerate(rule.examples):
-        for name in example.facts or ():
-            if name not in fact_tables.FACTS[rule.over]:
-                yield str(
-                    file.error(
-                        f"`{name}` is no fact of `{rule.over}`", ("examples", index, "facts", name)
-                    )
-                )
+        for name, value in (example.facts or {}).items():
+            location = ("examples", index, "facts", name)
+            title = f"example `{example.name}`"
+            if name not in schema:
+                listed = f"`hcp-logscan --explain {rule.over}` lists what there is"
+                move = f"{near_name(name, schema)} {listed}".strip()
+                what = f"{title}: `{name}` is no fact of `{rule.over}`"
+                yield file.problem(Mistake(what, move), location)
+            elif not _fits(value, schema[name]):
+                kind = expression.kind(schema[name])
+                what = f"{title}: `{name}` is {kind}, so {_plain(value)!r} cannot stand there"
+                move = "write a value of that kind, or leave it out: it was not observed then"
+                yield file.problem(Mistake(what, move), location)
+
+
+def _fits(value: object, dtype: pl.DataType) -> bool:
+    if value is None:
+        return True
+    if isinstance(dtype, pl.List):
+        inner = str if dtype.inner == pl.String else int
+        return isinstance(value, tuple) and all(type(one) is inner for one in value)
+    if dtype.is_float():
+        return type(value) in {int, float}
+    return type(value) is {pl.String(): str, pl.Boolean(): bool}.get(dtype, int)
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _check_column(rule: Rule, name: str | None, *, lists: bool) -> None:
     if name is None:
         return
-    dtype = fact_tables.schema(rule.over).get(name)
+    schema = fact_tables.schema(rule.over)
+    dtype = schema.get(name)
     inner = getattr(dtype, "inner", None) if lists else None
     if dtype is None or not (dtype.is_integer() or (inner is not None and inner.is_integer())):
         kind = "a column of whole numbers" + (" or lists of them" if lists else "")
-        raise RuleError(f"`{name}` is not {kind} of `{rule.over}`")
+        raise mistake(
+            f"`{name}` is not {kind} of `{rule.over}`",
+            f"{near_name(name, schema)} `hcp-logscan --explain {rule.over}` lists what there is",
+        )
 
 
-def _check_evidence(rule: Rule) -> None:
-    for table in rule.evidence:
-        if table not in EVIDENCE_TABLES:
-            raise RuleError(f"no event table `{table}`; use one of {', '.join(EVIDENCE_TABLES)}")
-    expression.compile_evidence(rule)
+def _check_evidence(rule: Rule, table: str) -> None:
+    if table not in EVIDENCE_TABLES:
+        near = near_name(table, EVIDENCE_TABLES)
+        raise mistake(
+            f"no event table `{table}`", f"{near} There are {', '.join(EVIDENCE_TABLES)}".strip()
+        )
+    expression.compile_evidence(rule.model_copy(update={"evidence": {table: rule.evidence[table]}}))

@@ -61,6 +61,9 @@ ROW_TABLES: Final = ("iterations", "failures")
 MAX_SQL: Final = 2_000
 """Characters of one SQL expression; it also bounds how deep an expression can nest."""
 
+MAX_EXAMPLES: Final = 100
+"""Examples of one rule: each is run, and each is compared with the others."""
+
 Over = Literal["attempts", "iterations", "failures", "run"]
 Text = Annotated[str, Field(min_length=1, max_length=8_000, pattern=r"\S")]
 Prose = Annotated[Text, AfterValidator(reflow)]
@@ -143,7 +146,7 @@ class Rule(_Frozen):
 
     false_positives: tuple[Prose, ...] = ()
     references: tuple[Annotated[str, Field(pattern=r"^https?://\S+$")], ...] = ()
-    examples: tuple[Example, ...] = ()
+    examples: Annotated[tuple[Example, ...], Field(max_length=MAX_EXAMPLES)] = ()
     never: tuple[Outcome, ...] = ()
     "Outcomes that this rule cannot reach, so that no example is asked for."
 

@@ -11,10 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hcp_logscan.model.errors import RuleError
+from hcp_logscan.rules.problem import Mistake, MistakeError, mistake
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 _TOKEN: Final = re.compile(
     r"\s+"
@@ -38,6 +38,19 @@ _FUNCTIONS: Final = frozenset(
 # polars counts in unsigned 32 bits: without the cast, `ARRAY_LENGTH(x) - 5` wraps to four billion.
 _UNSIGNED: Final = frozenset({"LENGTH", "ARRAY_LENGTH"})
 _MAX_DEPTH: Final = 20
+_MANY_ROWS: Final = frozenset(
+    {
+        *("SUM", "AVG", "MEAN", "MEDIAN", "COUNT", "MIN", "MAX", "STDDEV", "STDEV", "VARIANCE"),
+        *("VAR", "FIRST", "LAST", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "CORR", "COVAR"),
+        *("STRING_AGG", "ARRAY_AGG", "GROUP_CONCAT", "LISTAGG"),
+        *("OVER", "ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE"),
+    }
+)
+_QUERY_WORDS: Final = frozenset({"SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "EXISTS"})
+_ONE_ROW: Final = (
+    "use a fact that counts it already (`--explain attempts` lists them), or judge row by row with"
+    " `over: iterations`: one row that fires is enough, and `{count}` in the message says how many"
+)
 RESERVED: Final = frozenset(word.lower() for word in _KEYWORDS | _FUNCTIONS)
 """Names that no parameter can have."""
 
@@ -54,12 +67,18 @@ class CheckedSql:
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class Token:
+    """One word of an expression."""
+
     kind: str
     "`string`, `number`, `sign`, `name`, `keyword` or `function`."
 
     text: str
     "Keywords and functions in capitals."
+
+    start: int
+    end: int
+    "Where it stands in the expression, as a slice."
 
     @property
     def counts(self) -> bool:
@@ -68,6 +87,7 @@ class _Token:
 
     @property
     def starts_operand(self) -> bool:
+        """Where it stands, an operand begins."""
         return (
             self.kind in {"string", "number", "name", "function"}
             or self.text in _CONSTANTS
@@ -76,6 +96,7 @@ class _Token:
 
     @property
     def ends_operand(self) -> bool:
+        """Where it stands, an operand ends."""
         return (
             self.kind in {"string", "number", "name"}
             or self.text in _CONSTANTS
@@ -83,15 +104,23 @@ class _Token:
         )
 
 
-def check(sql: str, known: Collection[str], *, nulls_allowed: bool) -> CheckedSql:
+def check(
+    sql: str,
+    known: Collection[str],
+    *,
+    nulls_allowed: bool,
+    hint: Callable[[str], str] | None = None,
+) -> CheckedSql:
     """Check every word of an expression; `known` are the columns and parameters there are.
 
-    `nulls_allowed` unlocks IS NULL, COALESCE and CASE. Raises `RuleError`.
+    `nulls_allowed` unlocks IS NULL, COALESCE and CASE. `hint` says what to do about an unknown
+    name. Raises `MistakeError` with every mistake.
     """
-    tokens = _tokens(sql)
-    _check(tokens, known, nulls_allowed=nulls_allowed)
-    names = dict.fromkeys(token.text for token in tokens if token.kind == "name")
-    return CheckedSql(_text(tokens), tuple(names))
+    found = tokens(sql)
+    if mistakes := list(_mistakes(found, known, hint, nulls_allowed=nulls_allowed)):
+        raise MistakeError(mistakes)
+    names = dict.fromkeys(token.text for token in found if token.kind == "name")
+    return CheckedSql(text_of(found), tuple(names))
 
 
 def short(sql: str) -> str:
@@ -99,76 +128,132 @@ def short(sql: str) -> str:
     return sql if len(sql) <= 60 else sql[:57] + "..."
 
 
-def _tokens(sql: str) -> list[_Token]:
-    tokens: list[_Token] = []
+def tokens(sql: str) -> list[Token]:
+    """The words of an expression. Raises `MistakeError` where a character begins none."""
+    found: list[Token] = []
     position = 0
     while position < len(sql):
         match = _TOKEN.match(sql, position)
         if match is None:
-            raise RuleError(
-                f"`{short(sql[position:])}` is not understood at character {position + 1}; "
-                "strings stand in single quotes, names are plain, comments are not allowed"
+            raise mistake(
+                f"`{short(sql[position:])}` is not understood at character {position + 1}",
+                _unreadable(sql[position:]),
+                (position, position + 1),
             )
-        position = match.end()
         if match.lastgroup is not None:
-            tokens.append(_token(match.lastgroup, match[0], sql, position))
-    return tokens
+            found.append(_token(match.lastgroup, match[0], sql, position))
+        position = match.end()
+    return found
 
 
-def _token(kind: str, text: str, sql: str, end: int) -> _Token:
+def _unreadable(rest: str) -> str:
+    """What to do about a character that begins no word."""
+    if rest[0] == "'":
+        return "close the string: strings stand in single quotes"
+    if rest[0] in '"`':
+        return "strings stand in single quotes, names are plain"
+    if rest.startswith(("--", "/*", "#")):
+        return "comments are not allowed; say it under `why`"
+    if rest[0] in "{}":
+        return "names are plain: fields in braces are for `message`"
+    return "strings stand in single quotes, names are plain, comments are not allowed"
+
+
+def _token(kind: str, text: str, sql: str, start: int) -> Token:
+    end = start + len(text)
     if kind != "word":
-        return _Token(kind, text)
+        return Token(kind, text, start, end)
     capitals = text.upper()
     called = sql[end:].lstrip().startswith("(")
     if capitals in _KEYWORDS and capitals != "COALESCE":
-        return _Token("keyword", capitals)
-    return _Token("function", capitals) if called else _Token("name", text)
+        return Token("keyword", capitals, start, end)
+    return Token("function", capitals, start, end) if called else Token("name", text, start, end)
 
 
-def _check(tokens: Sequence[_Token], known: Collection[str], *, nulls_allowed: bool) -> None:
+def _mistakes(
+    found: Sequence[Token],
+    known: Collection[str],
+    hint: Callable[[str], str] | None,
+    *,
+    nulls_allowed: bool,
+) -> Iterator[Mistake]:
     depth = 0
-    for position, token in enumerate(tokens):
-        before = tokens[position - 1] if position else None
-        following = tuple(one.text for one in tokens[position + 1 : position + 3])
+    for position, token in enumerate(found):
+        span = (token.start, token.end)
+        before = found[position - 1] if position else None
+        following = tuple(one.text for one in found[position + 1 : position + 3])
         depth += {"(": 1, ")": -1}.get(token.text, 0)
         if depth > _MAX_DEPTH:
-            raise RuleError(f"parentheses nest deeper than {_MAX_DEPTH}: simplify the expression")
-        _check_word(token, known)
-        if before is not None and before.ends_operand and token.starts_operand:
+            yield Mistake(
+                f"parentheses nest deeper than {_MAX_DEPTH}", "simplify the expression", span
+            )
+            return
+        if token.kind == "function" and token.text not in _FUNCTIONS:
+            yield _function(token, span)
+        elif token.kind == "name" and token.text not in known:
+            yield _name(token, known, hint)
+        elif before is not None and before.ends_operand and token.starts_operand:
             # SQL would read the second of two operands as an alias and ignore it.
-            raise RuleError(f"an operator is missing between `{before.text}` and `{token.text}`")
+            yield Mistake(
+                f"an operator is missing between `{before.text}` and `{token.text}`",
+                "write AND, OR or a comparison there",
+                span,
+            )
         if token.text == "/" and following[:1] != ("NULLIF",):
-            raise RuleError(
-                "`/` needs NULLIF: write a / NULLIF(b, 0), because x/0 is infinity and would fire"
+            yield Mistake(
+                "`/` needs NULLIF",
+                "write a / NULLIF(b, 0), because x/0 is infinity and would fire",
+                span,
             )
         if token.text in _NULL_WORDS and not nulls_allowed:
-            raise RuleError(
-                f"{token.text} turns a fact that was not observed into an answer: drop it, "
-                "or say under `null_reason` why that is right"
+            yield Mistake(
+                f"{token.text} turns a fact that was not observed into an answer",
+                "drop it, or say under `null_reason` why that is right",
+                span,
             )
-        if token.text == "IS" and not (following[:1] == ("NULL",) or following == ("NOT", "NULL")):
-            raise RuleError("IS is only allowed as IS NULL and IS NOT NULL")
+        elif token.text == "IS" and not (
+            following[:1] == ("NULL",) or following == ("NOT", "NULL")
+        ):
+            yield Mistake("IS is only allowed as IS NULL and IS NOT NULL", "compare with `=`", span)
         after_is = before is not None and before.text == "IS"
         if token.text == "NOT" and following[:1] == ("NULL",) and not after_is:
-            raise RuleError("write IS NOT NULL, with a `null_reason`")
+            yield Mistake("NOT NULL is no test", "write IS NOT NULL, with a `null_reason`", span)
 
 
-def _check_word(token: _Token, known: Collection[str]) -> None:
-    if token.kind == "function" and token.text not in _FUNCTIONS:
-        raise RuleError(
-            f"function {token.text} is not allowed; use one of {', '.join(sorted(_FUNCTIONS))}"
+def _function(token: Token, span: tuple[int, int]) -> Mistake:
+    if token.text in _MANY_ROWS:
+        return Mistake(
+            f"function {token.text} is not allowed: it looks at many rows, and a rule judges each"
+            " row by itself",
+            _ONE_ROW,
+            span,
         )
-    if token.kind == "name" and token.text not in known:
-        raise RuleError(
-            f"`{token.text}` is neither a fact nor a parameter here{_hint(token.text, known)}"
+    near = difflib.get_close_matches(token.text, _FUNCTIONS, n=1)
+    meant = f"did you mean {near[0]}? There are" if near else "use one of"
+    return Mistake(
+        f"function {token.text} is not allowed", f"{meant} {', '.join(sorted(_FUNCTIONS))}", span
+    )
+
+
+def _name(token: Token, known: Collection[str], hint: Callable[[str], str] | None) -> Mistake:
+    span = (token.start, token.end)
+    if token.text.upper() in _QUERY_WORDS | _MANY_ROWS:
+        return Mistake(
+            f"`{token.text}` is neither a fact nor a parameter here, and a rule is one expression:"
+            " it holds no query",
+            _ONE_ROW,
+            span,
         )
+    move = hint(token.text) if hint is not None else near_name(token.text, known)
+    return Mistake(f"`{token.text}` is neither a fact nor a parameter here", move, span)
 
 
-def _text(tokens: Sequence[_Token]) -> str:
-    """SQL of the checked tokens: names quoted, lengths cast to signed numbers."""
+def text_of(found: Iterable[Token]) -> str:
+    """SQL of checked tokens: names quoted, lengths cast to signed numbers."""
     words: list[str] = []
     casts: list[bool] = []
-    for before, token in zip([None, *tokens[:-1]], tokens, strict=True):
+    before: Token | None = None
+    for token in found:
         if token.text == "(":
             casts.append(before is not None and before.counts)
         if token.counts:
@@ -177,9 +262,11 @@ def _text(tokens: Sequence[_Token]) -> str:
         words.append(f'"{token.text}"' if token.kind == "name" else token.text)
         if token.text == ")" and casts and casts.pop():
             words.append("AS BIGINT )")
+        before = token
     return " ".join(words)
 
 
-def _hint(word: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean `{near[0]}`?" if near else ""
+def near_name(word: str, known: Iterable[str]) -> str:
+    """`did you mean ...?`, or nothing where no known word is near."""
+    near = difflib.get_close_matches(word[:60].lower(), list(known), n=3)
+    return f"did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else ""

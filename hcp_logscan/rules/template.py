@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from hcp_logscan.analysis import facts as fact_tables
-from hcp_logscan.model.errors import RuleError
+from hcp_logscan.rules.problem import Mistake, MistakeError, mistake
 from hcp_logscan.rules.schema import ROW_TABLES
+from hcp_logscan.rules.sql import near_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,35 +34,50 @@ _SPEC: Final = re.compile(r",?(?:\.\d{1,2}[efg%])?", re.ASCII)
 
 
 def fields(template: str) -> dict[str, str]:
-    """Name -> format specification of every field. Raises `RuleError` for anything but a field."""
+    """Name -> format specification of every field. Raises `MistakeError` for what is no field."""
     found: dict[str, str] = {}
     try:
         parts = list(string.Formatter().parse(template))
     except ValueError as error:
-        raise RuleError(f"message: {error}; write {{{{ and }}}} for braces") from error
+        raise mistake(str(error), "write {{ and }} for braces") from error
     for _, name, spec, conversion in parts:
         if name is None:
             continue
         if not _NAME.fullmatch(name) or conversion is not None:
-            raise RuleError(f"message: `{{{name}}}` must be the plain name of a fact or parameter")
+            shown = f"{name}!{conversion}" if conversion else name
+            raise mistake(
+                f"`{{{shown}}}` must be the plain name of a fact or parameter",
+                "write {name}, or {name:.1f} for a number",
+            )
         if not _SPEC.fullmatch(spec or ""):
-            raise RuleError(f"message: `{spec}` is no format; `{{{name}:.1f}}` is an example")
+            raise mistake(f"`{spec}` is no format", f"`{{{name}:.1f}}` is an example")
         found[name] = spec or found.get(name, "")
     return found
 
 
 def check(rule: Rule, template: str) -> None:
-    """Check that every field of `template` is known to the rule. Raises `RuleError`."""
+    """Check that every field of `template` is known to the rule. Raises `MistakeError`."""
     schema = fact_tables.schema(rule.over)
     extra = ROW_FIELDS if rule.over in ROW_TABLES else ()
+    known = {*schema, *rule.params, *extra}
+    mistakes: list[Mistake] = []
     for name, spec in fields(template).items():
-        if name not in schema and name not in rule.params and name not in extra:
-            raise RuleError(f"message: `{{{name}}}` is no fact of `{rule.over}` and no parameter")
+        at = template.find(f"{{{name}") + 1
+        span = (at, at + len(name))
+        if name not in known:
+            near = near_name(name, known)
+            move = f"{near} `hcp-logscan --explain {rule.over}` lists what there is".strip()
+            what = f"`{{{name}}}` is no fact of `{rule.over}` and no parameter"
+            mistakes.append(Mistake(what, move, span))
+            continue
         number = (
             schema[name].is_numeric() if name in schema else _is_number(rule.params.get(name, 0))
         )
         if spec and not number:
-            raise RuleError(f"message: `{{{name}:{spec}}}` formats a number, but it is none")
+            what = f"`{{{name}:{spec}}}` formats a number, but it is none"
+            mistakes.append(Mistake(what, f"write {{{name}}}", span))
+    if mistakes:
+        raise MistakeError(mistakes)
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:

@@ -68,7 +68,7 @@ def test_an_error_inside_an_example_names_its_line(tmp_path):
     examples = [{"name": "a", "outcome": "fires", "facts": {"cp_sise": 9}}]
     path = write(tmp_path, examples=examples)
     line = next(i for i, text in enumerate(path.read_text().splitlines(), 1) if "cp_sise" in text)
-    with pytest.raises(RuleError, match=rf":{line}: `cp_sise` is no fact"):
+    with pytest.raises(RuleError, match=rf":{line}: example `a`: `cp_sise` is no fact"):
         load.load_file(path)
 
 
@@ -108,7 +108,7 @@ def test_odd_yaml_is_refused(tmp_path, text, match):
         ({"colour": "red"}, "colour: no such field; a rule has id"),
         ({"summary": "  "}, "summary:"),
         ({"over": "groups"}, "over:"),
-        ({"when": None}, "when: Field required"),
+        ({"when": None}, "when: it is missing"),
         ({"when": "limit > 1"}, "names no fact"),
         ({"examples": "none"}, "examples: "),
         ({"examples": [{"name": "a", "outcome": "fires", "facts": {}, "x": 1}]}, "field here"),
@@ -130,7 +130,7 @@ def test_odd_yaml_is_refused(tmp_path, text, match):
         ({"iteration": "culprit_ranks"}, "not a column of whole numbers"),
         ({"evidence": {"secrets": "TRUE"}}, "no event table `secrets`"),
         ({"evidence": {"config": "keys = 'a'"}}, "did you mean `key`"),
-        ({"evidence": {"config": "line"}}, "it gives Int64"),
+        ({"evidence": {"config": "line"}}, "it gives a whole number"),
         ({"references": ["ftp://x"]}, "references"),
         ({"never": ["clean"]}, "stand together"),
         ({"examples": [{"name": "a", "outcome": "fires"}]}, "exactly one of"),
