@@ -16,7 +16,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from hcp_logscan.reporting import view, words
+from hcp_logscan.model.markdown import segments
+from hcp_logscan.reporting import view
 from hcp_logscan.reporting.safe import visible
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["segments"] = words.segments
+    environment.filters["segments"] = segments
     return environment
 
 

@@ -6,9 +6,9 @@ line of a log becomes a heading, a table cell, a tag or a mention.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
+from hcp_logscan.model.markdown import code, escaped, fence, prose_line
 from hcp_logscan.reporting import peak, topology, words
 from hcp_logscan.reporting.safe import cut, one_line
 from hcp_logscan.reporting.text import health_line
@@ -26,11 +26,6 @@ MAX_LINES: Final = 2
 _PROSE: Final = 1_000
 _LOG: Final = 300
 
-# what starts a block at the beginning of a line, or an inline construct anywhere
-_BLOCK: Final = re.compile(r"^(\s*)([#+=-]|\d{1,9}(?=[.)](?:\s|$)))")
-_INLINE: Final = re.compile(r"[\\`*\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-_ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-
 
 def render_markdown(data: ReportData) -> str:
     """The report as GitHub-flavoured Markdown."""
@@ -39,59 +34,14 @@ def render_markdown(data: ReportData) -> str:
     return "\n\n".join((*blocks, f"Scan health: {escaped(health_line(data))}.", tool)) + "\n"
 
 
-def escaped(text: str) -> str:
-    r"""Text that Markdown shows as it is, on one line.
-
-    >>> print(escaped("<b> a|b `x` cp_comm_type *y* @team"))
-    &lt;b&gt; a\|b \`x\` cp_comm_type \*y\* @<!-- -->team
-    """
-    text = _INLINE.sub(lambda match: f"\\{match[0]}", one_line(text).strip())
-    text = re.sub("[&<>]", lambda match: _ENTITIES[match[0]], text)
-    text = _BLOCK.sub(lambda match: f"{match[1]}{_opener(match[2])}", text)
-    return re.sub(r"@(?=\w)", "@<!-- -->", text)  # a log must not call people to a ticket
-
-
-def _opener(mark: str) -> str:
-    return f"<!-- -->{mark}" if mark.isdigit() else f"\\{mark}"
-
-
-def code(text: str) -> str:
-    r"""Text as a code span, fenced by more backticks than it holds.
-
-    >>> print(code("a`b"))
-    `` a`b ``
-    """
-    text = one_line(text).strip() or "-"
-    ticks = "`" * (_longest(text) + 1)
-    blank = " " if text.startswith("`") or text.endswith("`") or len(ticks) > 1 else ""
-    return f"{ticks}{blank}{text}{blank}{ticks}"
-
-
 def fenced(lines: Iterable[str]) -> str:
     """Lines as a fenced block, each cut at a sensible length."""
-    shown = [cut(one_line(line), _LOG) for line in lines]
-    fence = "`" * max(3, _longest("\n".join(shown)) + 1)
-    return "\n".join((f"{fence}text", *shown, fence))
-
-
-def _longest(text: str) -> int:
-    """The longest run of backticks."""
-    return max((len(run) for run in re.findall("`+", text)), default=0)
+    return fence(cut(one_line(line), _LOG) for line in lines)
 
 
 def prose(text: str) -> str:
     """Text of a rule: code in backticks stays code, all else is escaped."""
-    joined = cut(" ".join(words.paragraphs(text)), _PROSE)
-    parts = words.segments(joined)
-    shown = [code(part) if is_code else _spaced(part) for is_code, part in parts]
-    return "".join(shown).strip()
-
-
-def _spaced(part: str) -> str:
-    """Escaped, with the blanks at both ends that `escaped` takes off."""
-    before = " " if part[:1].isspace() else ""
-    after = " " if part[-1:].isspace() and part.strip() else ""
-    return f"{before}{escaped(part)}{after}"
+    return prose_line(cut(" ".join(words.paragraphs(text)), _PROSE))
 
 
 def _head(data: ReportData) -> Iterator[str]:

@@ -313,27 +313,6 @@ def progress(data: ReportData) -> str:
     return f"{who} reached iteration {last.last_iteration:,} ({outcome})."
 
 
-_CODE: Final = re.compile(r"`([^`\n]+)`|((?:\b[A-Z][A-Z0-9_]*_[A-Z0-9_]*=[^\s,;()]+ ?)+)")
-
-
-def segments(text: str) -> tuple[tuple[bool, str], ...]:
-    """Prose split at code: (is code, text). Code stands in backticks or is a variable setting.
-
-    >>> segments("set `a` or NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2 first")
-    ((False, 'set '), (True, 'a'), (False, ' or '), (True, 'NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2'), (False, ' first'))
-    """  # noqa: E501
-    parts: list[tuple[bool, str]] = []
-    position = 0
-    for match in _CODE.finditer(text):
-        code = match[1] or match[2].rstrip().rstrip(".:")
-        start = match.start(1) - 1 if match[1] else match.start()
-        parts.append((False, text[position:start]))
-        parts.append((True, code))
-        position = start + len(code) + (2 if match[1] else 0)
-    parts.append((False, text[position:]))
-    return tuple(part for part in parts if part[1])
-
-
 def paragraphs(text: str) -> tuple[str, ...]:
     r"""Prose split at blank lines and list items, other line breaks joined.
 

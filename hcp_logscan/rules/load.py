@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from functools import lru_cache, partial
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -21,6 +20,7 @@ from hcp_logscan.rules.sql import near_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
+    from pathlib import Path
 
     from hcp_logscan.rules.yamlfile import YamlFile
 
