@@ -47,7 +47,8 @@ def _summary(reports: Sequence[FileReport]) -> str:
     failing = sum(len(report.failures) for report in reports)
     return (
         f"{_count(len(reports), 'file')}, {_count(rules, 'rule')}, {_count(results, 'example')}:"
-        f" {_count(problems, 'problem')}, {failing} examples that fail"
+        f" {_count(problems, 'problem')}, {_count(failing, 'example')} that"
+        f" {'fails' if failing == 1 else 'fail'}"
     )
 
 

@@ -28,13 +28,15 @@ _CONSTANTS: Final = frozenset({"TRUE", "FALSE", "NULL"})
 _OPERATORS: Final = frozenset({"AND", "OR", "NOT", "LIKE", "ILIKE", "IN", "BETWEEN"})
 _NULL_WORDS: Final = frozenset({"IS", "COALESCE", "CASE", "WHEN", "THEN", "ELSE", "END"})
 _KEYWORDS: Final = _CONSTANTS | _OPERATORS | _NULL_WORDS
-_FUNCTIONS: Final = frozenset(
+FUNCTIONS: Final = frozenset(
     {
         *("ABS", "ROUND", "FLOOR", "CEIL", "NULLIF"),
         *("LOWER", "UPPER", "LENGTH", "STARTS_WITH", "ENDS_WITH"),
         *("ARRAY_LENGTH", "ARRAY_CONTAINS", "COALESCE"),
     }
 )
+"""What a rule may call; COALESCE only with a `null_reason`."""
+
 # polars counts in unsigned 32 bits: without the cast, `ARRAY_LENGTH(x) - 5` wraps to four billion.
 _UNSIGNED: Final = frozenset({"LENGTH", "ARRAY_LENGTH"})
 _MAX_DEPTH: Final = 20
@@ -51,7 +53,7 @@ _ONE_ROW: Final = (
     "use a fact that counts it already (`--explain attempts` lists them), or judge row by row with"
     " `over: iterations`: one row that fires is enough, and `{count}` in the message says how many"
 )
-RESERVED: Final = frozenset(word.lower() for word in _KEYWORDS | _FUNCTIONS)
+RESERVED: Final = frozenset(word.lower() for word in _KEYWORDS | FUNCTIONS)
 """Names that no parameter can have."""
 
 
@@ -188,7 +190,7 @@ def _mistakes(
                 f"parentheses nest deeper than {_MAX_DEPTH}", "simplify the expression", span
             )
             return
-        if token.kind == "function" and token.text not in _FUNCTIONS:
+        if token.kind == "function" and token.text not in FUNCTIONS:
             yield _function(token, span)
         elif token.kind == "name" and token.text not in known:
             yield _name(token, known, hint)
@@ -228,10 +230,10 @@ def _function(token: Token, span: tuple[int, int]) -> Mistake:
             _ONE_ROW,
             span,
         )
-    near = difflib.get_close_matches(token.text, _FUNCTIONS, n=1)
+    near = difflib.get_close_matches(token.text, FUNCTIONS, n=1)
     meant = f"did you mean {near[0]}? There are" if near else "use one of"
     return Mistake(
-        f"function {token.text} is not allowed", f"{meant} {', '.join(sorted(_FUNCTIONS))}", span
+        f"function {token.text} is not allowed", f"{meant} {', '.join(sorted(FUNCTIONS))}", span
     )
 
 

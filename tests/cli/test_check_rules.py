@@ -408,7 +408,7 @@ def test_all_problems_of_all_files_come_in_one_run(capsys):
     assert "FAIL USR002 missed: at the limit" in out
     assert "id: USR004 is also the id of rules/d.yaml" in out
     assert out.splitlines()[-1] == (
-        "5 files, 3 rules, 9 examples: 7 problems, 1 examples that fail"
+        "5 files, 3 rules, 9 examples: 7 problems, 1 example that fails"
     )
 
 
