@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types rules unit bench reports clean
+.PHONY: help demo test lint types rules unit bench reports docs clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ unit: $(VENV)/.dev  ## pytest with coverage
 
 reports: $(VENV)/.dev  ## write the sample report again
 	$(BIN)/hcp-logscan --demo --format none --output reports/sample.html --charts static
+
+docs: $(VENV)/.dev  ## write the pages of the rules and the tables of docs/python.md again
+	$(BIN)/python -m hcp_logscan.rules.pages docs/rules
+	$(BIN)/python -m hcp_logscan.cli.guide docs/python.md
 
 bench: $(VENV)/.dev  ## measure against ripgrep and a line loop, into benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/bench.py

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,7 @@ from hcp_logscan.analysis.facts import CONFIG_FACTS
 from hcp_logscan.analysis.gpus import Stated, required
 from hcp_logscan.analysis.run import Options, examine
 from hcp_logscan.model.errors import HcpLogscanError, UsageError
-from hcp_logscan.model.finding import MAX_TEXT, Location
+from hcp_logscan.model.finding import MAX_TEXT, SEVERITIES, Location
 from hcp_logscan.model.report import (
     REDACTION_LEVELS,
     AttemptData,
@@ -28,6 +29,7 @@ from hcp_logscan.model.report import (
     SeriesSummary,
     Spread,
 )
+from hcp_logscan.model.safe import one_line
 from hcp_logscan.rules.choose import select as select_rules
 from hcp_logscan.rules.choose import with_params
 from hcp_logscan.rules.judge import judge
@@ -54,18 +56,27 @@ _CP_KEYS: Final = (
 )
 """Keys that stand first in a configuration table."""
 
+_FRAME_BASE: Final = '<head><base href="about:srcdoc">'
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """The result of a scan: data, tables, and the documents made from it.
+
+    `verdict` and `findings` are the answers. `tables` and `facts` hold polars frames to look
+    further; docs/python.md lists every column. `to_html()`, `to_markdown()` and `to_json()` give
+    each document as text. A notebook shows the HTML report.
 
     `data`, and with it every document, is redacted as `scan` was told. `facts` and `tables` stay
     what the logs say, secrets included: share documents, not tables.
     """
 
     data: ReportData
+    "Everything that the documents show; `data.judgements` has what each rule came to."
+
     facts: Mapping[str, pl.DataFrame]
-    "Fact tables by name: what rules are written over."
+    """Fact tables by name, `attempts`, `iterations`, `failures` and `run`: what rules are written
+    over. Null is what the logs do not show."""
 
     tables: Mapping[str, pl.DataFrame]
     """Event tables by name, each with the columns attempt, rank, file, line and text first; and
@@ -99,9 +110,32 @@ class Report:
 
         return render_markdown(self.data)
 
+    def __repr__(self) -> str:
+        """Run, verdict and number of findings on one line."""
+        counts: dict[str, int] = dict.fromkeys(reversed(SEVERITIES), 0)
+        for found in self.findings:
+            counts[found.severity] += 1
+        many = ", ".join(f"{n} {name}{'' if n == 1 else 's'}" for name, n in counts.items())
+        verdict = f"HCP {self.verdict.status} ({self.verdict.confidence} confidence)"
+        return f"<Report {one_line(self.data.run.name)}: {verdict}; {many}>"
+
     def _repr_html_(self) -> str:
-        page = html.escape(self.to_html(charts="static"))
-        return f'<iframe srcdoc="{page}" width="100%" height="720" sandbox></iframe>'
+        """The report in a frame, for notebooks: static charts, no scripts, nothing loaded."""
+        # Links within the page would otherwise lead to the notebook: a frame's text has its base.
+        page = self.to_html(charts="static").replace("<head>", _FRAME_BASE, 1)
+        return f'<iframe srcdoc="{html.escape(page)}" width="100%" height="720" sandbox></iframe>'
+
+
+@contextmanager
+def demo_run() -> Iterator[Path]:
+    """The bundled run as a directory on disk, from a checkout as from a wheel.
+
+    >>> with demo_run() as run_dir:
+    ...     scan(run_dir).verdict.status
+    'inactive'
+    """
+    with as_file(files("hcp_logscan") / "demo") as path:
+        yield path
 
 
 def scan(

@@ -284,8 +284,10 @@ def run(
 
             raise typer.Exit(check(check_rules))
         elif demo:
+            from hcp_logscan.api import demo_run
+
             outputs = _outputs(output)
-            with _demo_dir() as path:
+            with demo_run() as path:
                 failed = _emit(_scan(str(path), redact=redact.value), shown, outputs, charts)
             raise typer.Exit(EXIT_USAGE if failed else EXIT_CLEAN)
         elif run_dir is None:
@@ -321,15 +323,6 @@ def _interruptible() -> Iterator[None]:
     except KeyboardInterrupt:
         _complain("interrupted; no report was written.")
         raise typer.Exit(EXIT_INTERRUPTED) from None
-
-
-@contextmanager
-def _demo_dir() -> Iterator[Path]:
-    """The bundled run as a directory on disk."""
-    from importlib.resources import as_file, files
-
-    with as_file(files("hcp_logscan") / "demo") as path:
-        yield path
 
 
 def _statuses(expect: Sequence[str] | None) -> tuple[str, ...]:
