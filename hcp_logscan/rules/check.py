@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hcp_logscan.model.errors import RuleError
+from hcp_logscan.model.errors import HcpLogscanError
 from hcp_logscan.rules import examples, lint, load
 from hcp_logscan.rules.problem import Mistake, Problem, RuleFileError
 
@@ -75,7 +75,7 @@ def _check(path: Path, taken: dict[str, Path], shipped: Mapping[str, Rule]) -> F
     taken.setdefault(rule.id, path)
     try:
         results = examples.check(rule)
-    except RuleError as error:
+    except HcpLogscanError as error:  # the example's log, read as any other
         problems.append(file.problem(Mistake(str(error)), ("examples",)))
         return FileReport(path, rule, _sorted(problems))
     failures = tuple(

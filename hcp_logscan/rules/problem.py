@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hcp_logscan.model.errors import RuleError
+from hcp_logscan.model.safe import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,7 +61,8 @@ class Problem:
     "To sort by; 0 where it is about the file."
 
     def __str__(self) -> str:
-        return f"{self.where}: {Mistake(self.what, self.move)}"
+        # Names and values of a rule stand in it, and it goes to terminals as it is.
+        return one_line(f"{self.where}: {Mistake(self.what, self.move)}")
 
 
 class RuleFileError(RuleError):

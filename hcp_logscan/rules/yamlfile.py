@@ -185,7 +185,7 @@ def _child(node: yaml.Node, step: str | int) -> tuple[yaml.Node, int] | None:
             (
                 (value, key.start_mark.line)
                 for key, value in node.value
-                if key.value in {step, str(step)}
+                if key.value in (step, str(step))
             ),
             None,
         )

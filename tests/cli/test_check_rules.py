@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hcp_logscan.cli.app import main
-from hcp_logscan.model.errors import RuleError
+from hcp_logscan.model.errors import RuleError, SourceError
 from hcp_logscan.rules import load, yamlfile
 
 GOOD = """\
@@ -438,6 +438,12 @@ def test_all_problems_of_all_files_come_in_one_run(capsys):
             ],
         ),
         (
+            "inconclusive, facts: {}",
+            "inconclusive, facts: {cp_size: 1}",
+            "wrong: not logged",
+            ["FALSE cp_size > limit", "next: take the facts out of the example that decide it"],
+        ),
+        (
             "outcome: fires, facts: {cp_size: 9, iterations_finished: 1}",
             "outcome: fires, facts: {iterations_finished: 1}",
             "missed: above",
@@ -585,3 +591,14 @@ def test_the_shipped_rules_pass(capsys):
         == 0
     )
     assert "0 problems, 0 examples that fail" in capsys.readouterr().out
+
+
+def test_an_example_whose_log_cannot_be_scanned_is_a_problem_of_its_file(capsys, monkeypatch):
+    def refuse(*_args):
+        raise SourceError("it cannot be read")
+
+    monkeypatch.setattr("hcp_logscan.rules.examples.judge", refuse)
+    code, out = checked(capsys, a=GOOD)
+
+    assert code == 2
+    assert "FAIL rules/a.yaml:14:\n     it cannot be read" in out

@@ -171,3 +171,10 @@ def test_missing_shipped_rules_are_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(bundled.resources, "files", lambda _: tmp_path / "package")
     with pytest.raises(HcpLogscanError, match="reinstall"):
         bundled.bundled_dir()
+
+
+def test_text_of_a_rule_file_cannot_act_on_the_terminal_that_shows_its_errors(tmp_path):
+    bad = [{"name": "\x1b[31m", "outcome": "fires", "facts": {"cp_sise": 9}}]
+    with pytest.raises(RuleError, match="example `␛") as caught:
+        load.load_file(write(tmp_path, examples=bad))
+    assert "\x1b" not in str(caught.value)
