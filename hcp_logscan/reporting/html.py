@@ -61,6 +61,7 @@ def render_html(data: ReportData, *, charts: Charts = "interactive") -> str:
     return text.strip() + "\n"
 
 
+@cache  # compiling the templates costs more than filling them
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 MAX_FINDINGS: Final = 40
 """Findings shown in full; the rest in one table."""
 
+CP_SETTINGS: Final = frozenset({"cp_size", "cp_comm_type", "hcp_sizes", "hcp_sizes_set"})
+"""Settings that the table shows even where they are not observed."""
+
 OPEN_LINES: Final = 3
 OPEN_PIECES: Final = 2
 """Lines shown of what a channel says on many ranks: one per level of one rank."""
@@ -168,6 +171,7 @@ def page(data: ReportData) -> dict[str, Any]:
     aside = words.leads_with_progress(data)
     lead = words.worst(data) if aside else None
     judged = judged_attempt(data)
+    observed, unobserved = _parted(settings(data, judged))
     drawn = charts(data)
     found = finding_views(data, [chart.key for chart in drawn])
     return {
@@ -195,7 +199,9 @@ def page(data: ReportData) -> dict[str, Any]:
         "plots": [chart.plot for chart in drawn],
         "attempts": [attempt_view(data, attempt) for attempt in data.attempts],
         "judged": judged,
-        "settings": settings(data, judged),
+        "settings": observed,
+        "unobserved": unobserved,
+        "others_differ": any(setting.others for setting in observed),
         "full_config": judged.full_config[:MAX_ROWS] if judged else (),
         "hidden_config": max(len(judged.full_config) - MAX_ROWS, 0) if judged else 0,
         "facts": facts(judged),
@@ -434,7 +440,6 @@ def attempt_view(data: ReportData, attempt: AttemptData) -> AttemptView:
     """One row of the attempts table."""
     outcome, outcome_tone = words.OUTCOME_WORDS[attempt.outcome]
     status, _, tone = words.STATUS_WORDS[attempt.verdict.status]
-    when = " \u2013 ".join(time for time in (attempt.started, attempt.ended) if time)
     return AttemptView(
         attempt=attempt.attempt,
         judged=attempt.attempt == data.judged_attempt,
@@ -444,8 +449,22 @@ def attempt_view(data: ReportData, attempt: AttemptData) -> AttemptView:
         tone=tone,
         summary=attempt.verdict.summary,
         iterations=words.iteration_span(attempt),
-        when=when or "no time stamps",
+        when=times(attempt.started, attempt.ended),
     )
+
+
+def times(started: str | None, ended: str | None) -> str:
+    """Begin and end to the second, the date once where it is the same.
+
+    >>> times("2026-03-01T10:00:00.428", "2026-03-01T10:01:10")
+    '2026-03-01 10:00:00 – 10:01:10'
+    >>> times("2026-03-01T10:00:00", None), times(None, None)
+    ('2026-03-01 10:00:00', 'no time stamps')
+    """
+    begin, end = (re.sub(r"\.\d+$", "", (t or "").replace("T", " ")) for t in (started, ended))
+    if end and end.partition(" ")[0] == begin.partition(" ")[0]:
+        end = end.partition(" ")[2]
+    return " \u2013 ".join(time for time in (begin, end) if time) or "no time stamps"
 
 
 def settings(data: ReportData, judged: AttemptData | None) -> list[Setting]:
@@ -465,6 +484,16 @@ def settings(data: ReportData, judged: AttemptData | None) -> list[Setting]:
         )
         for name, value in judged.config.items()
     ]
+
+
+def _parted(found: list[Setting]) -> tuple[list[Setting], list[Setting]]:
+    """Settings to show and those to fold: what is not observed, but for the CP and HCP keys."""
+    shown_ones = [
+        setting
+        for setting in found
+        if setting.observed or setting.others or setting.name in CP_SETTINGS
+    ]
+    return shown_ones, [setting for setting in found if setting not in shown_ones]
 
 
 def _others(name: str, value: Any, others: Iterable[AttemptData]) -> str:

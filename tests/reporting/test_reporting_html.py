@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 import pytest
 import samples
 
+from hcp_logscan.reporting import html as html_module
 from hcp_logscan.reporting.html import render_html
 
 MAKERS = [*samples.ALL, samples.huge]
@@ -238,3 +239,31 @@ def test_reasons_quote_the_log_literally():
     verdict = dataclasses.replace(data.verdict, reasons=("refused: `x` A_B=1",))
     html = render_html(dataclasses.replace(data, verdict=verdict), charts="static")
     assert "<li>refused: `x` A_B=1</li>" in html
+
+
+def test_settings_that_were_not_observed_are_folded_but_not_those_of_cp():
+    data = samples.inactive()
+    config = samples.CONFIG | {"kv_channels": None, "te_version": None, "cp_size": None}
+    attempt = dataclasses.replace(data.attempts[1], config=config)
+    data = dataclasses.replace(data, attempts=(attempt,))
+    html = render_html(data, charts="static")
+    shown, _, folded = html.partition("2 settings that these logs do not show")
+    assert "<code>cp_size</code>" in shown
+    assert "<code>hcp_sizes</code>" in shown
+    for name in ("kv_channels", "te_version"):
+        assert f"<code>{name}</code>" not in shown
+        assert f"<code>{name}</code>" in folded
+
+
+def test_other_attempts_have_a_column_only_where_they_differ():
+    data = samples.inactive()
+    assert '<th scope="col">Other attempts</th>' in render_html(data, charts="static")
+    same = tuple(dataclasses.replace(a, config=samples.CONFIG) for a in data.attempts)
+    alike = dataclasses.replace(data, attempts=same)
+    assert "Other attempts" not in render_html(alike, charts="static")
+
+
+def test_library_is_packed_alike_every_time():
+    assert html_module._gzip(b"x" * 999) == html_module._gzip(b"x" * 999)
+    assert html_module._gzip(b"")[3:10] == b"\0\0\0\0\0\x02\xff"  # no name, no time, no system
+    assert gzip.decompress(html_module._gzip("é🙂".encode() * 5)) == "é🙂".encode() * 5
