@@ -33,7 +33,7 @@ from hcp_logscan.model.report import (
 HOSTILE = (
     "<script>alert(1)</script></script><img src=x onerror=alert(1)> {{ 7*7 }} {% raw %} \"q\" 'q' "
     "\x1b[31mred\x1b[0m \x1b]0;title\x07 [red]markup[/] \u202eevil \udcff \ud83d NUL\x00 a|b @all "
-    "[x](javascript:alert(1)) </style></pre></code></details> -->"
+    "[x](javascript:alert(1)) </style></pre></code></details> ]]> -->"
 )
 """All that must stay text, everywhere."""
 

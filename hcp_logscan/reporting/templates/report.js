@@ -2,6 +2,7 @@
 // Draws the charts with plotly over the still drawings, each when it comes near the viewport.
 // Whatever fails (an old browser, a stricter policy) leaves the still drawing as it is.
 (() => {
+  if (!window.IntersectionObserver || !window.ResizeObserver || !window.DecompressionStream) return;
   const plots = JSON.parse(document.getElementById("plots").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const touch = matchMedia("(pointer: coarse)");
@@ -11,7 +12,8 @@
 
   async function unpacked() {
     const packed = atob(document.getElementById("plotly").textContent.trim());
-    const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));
+    const bytes = new Uint8Array(packed.length);
+    for (let at = 0; at < packed.length; at += 1) bytes[at] = packed.charCodeAt(at);
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Response(stream).text();
   }
@@ -136,7 +138,7 @@
   }
 
   const config = {
-    responsive: true, displaylogo: false, showSendToCloud: false,
+    displaylogo: false, showSendToCloud: false,
     modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "sendDataToCloud"],
   };
 
@@ -152,15 +154,20 @@
         target.setAttribute("role", "img");
         target.setAttribute("aria-label", still.getAttribute("aria-label"));
         frame.append(target);
-        new ResizeObserver(() => target.data && Plotly.Plots.resize(target)).observe(frame);
+        const live = target;
+        new ResizeObserver(() => {
+          if (live.data && live.clientWidth) Plotly.Plots.resize(live); // hidden on paper
+        }).observe(frame);
       }
       const found = traces(plot);
       await Plotly.react(target, found, layout(plot, found, frame.clientWidth), config);
       still.setAttribute("hidden", "");
+      frame.dataset.drawn = "live";
       drawn.add(plot);
     } catch (reason) {
       if (target) target.remove();
       still.removeAttribute("hidden");
+      frame.dataset.drawn = "still";
     }
   }
 
