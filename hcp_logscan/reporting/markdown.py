@@ -23,15 +23,42 @@ MAX_FINDINGS: Final = 5
 MAX_EVIDENCE: Final = 3
 MAX_PIECES: Final = 10
 MAX_LINES: Final = 2
+MAX_POINTS: Final = 12
+"""Reasons, steps and channels not seen."""
+
+MAX_BYTES: Final = 60_000
+"""A comment of GitHub holds 65,536 characters."""
+
+_NAME: Final = 200
 _PROSE: Final = 1_000
 _LOG: Final = 300
 
 
 def render_markdown(data: ReportData) -> str:
     """The report as GitHub-flavoured Markdown."""
-    blocks = [*_head(data), *_findings(data), *_steps(data), *_details(data)]
-    tool = escaped(f"{data.tool_name} {data.tool_version}")
-    return "\n\n".join((*blocks, f"Scan health: {escaped(health_line(data))}.", tool)) + "\n"
+    top = [*_head(data), *_findings(data), *_steps(data)]
+    end = [f"Scan health: {_short(health_line(data))}.", _short(_tool(data))]
+    text = _document((*top, *_details(data), *end))
+    if len(text.encode()) <= MAX_BYTES:
+        return text
+    # escaped text may be ten times as long as what it shows
+    note = "The rest is too long for a ticket: the HTML and JSON reports have it."
+    while top and len(_document((*top, note, *end)).encode()) > MAX_BYTES:
+        top.pop()
+    return _document((*top, note, *end))
+
+
+def _document(blocks: Iterable[str]) -> str:
+    return "\n\n".join(blocks) + "\n"
+
+
+def _tool(data: ReportData) -> str:
+    return f"{data.tool_name} {data.tool_version}"
+
+
+def _short(text: str) -> str:
+    """Escaped, cut before that: no construct is cut in its middle."""
+    return escaped(cut(text, _NAME))
 
 
 def fenced(lines: Iterable[str]) -> str:
@@ -47,8 +74,8 @@ def prose(text: str) -> str:
 def _head(data: ReportData) -> Iterator[str]:
     verdict = data.verdict
     word, meaning, _ = words.STATUS_WORDS[verdict.status]
-    name = escaped(data.run.name)
-    traits = escaped(" · ".join(words.run_traits(data)))
+    name = _short(data.run.name)
+    traits = _short(" · ".join(words.run_traits(data)))
     if words.leads_with_progress(data):
         yield f"## {name}: {escaped(words.progress(data))}"
         finding = words.worst(data)
@@ -62,7 +89,7 @@ def _head(data: ReportData) -> Iterator[str]:
             yield escaped(cut(verdict.summary, _PROSE))
         yield f"Coverage: {escaped(words.coverage(verdict, data.run.world_size))}."
     if groups := topology.line(data.topology):
-        yield f"Groups: {escaped(groups)}."
+        yield f"Groups: {_short(groups)}."
     if traits:
         yield traits
     yield "\n".join(_numbers(data))
@@ -73,26 +100,30 @@ def _about(finding: Finding) -> str:
 
 
 def _numbers(data: ReportData) -> Iterator[str]:
+    """A table of what was logged."""
     series = data.series
-    yield "| iterations | throughput | tokens | step time | loss | attempts |"
-    yield "|---|---|---|---|---|---|"
     outcomes = ", ".join(words.OUTCOME_WORDS[a.outcome][0] for a in data.attempts[-4:])
     more = "…, " if len(data.attempts) > 4 else ""
-    cells = (
-        f"{series.iterations:,}",
-        _throughput(data),
-        words.spread(series.tokens_per_s_per_gpu, "tokens/s/GPU", 0),
-        words.step_time(series.step_ms),
-        words.loss_course(series.lm_loss),
-        f"{len(data.attempts)} ({more}{outcomes})" if outcomes else "0",
-    )
-    yield f"| {' | '.join(escaped(cell) for cell in cells)} |"
+    found = {
+        "iterations": f"{series.iterations:,}",
+        "throughput": _throughput(data),
+        "tokens": words.spread(series.tokens_per_s_per_gpu, "tokens/s/GPU", 0),
+        "step time": words.step_time(series.step_ms),
+        "loss": words.loss_course(series.lm_loss),
+        "attempts": f"{len(data.attempts)} ({more}{outcomes})" if outcomes else "0",
+    }
+    cells = {name: cell for name, cell in found.items() if cell != words.NOT_LOGGED}
+    yield f"| {' | '.join(cells)} |"
+    yield f"|{'---|' * len(cells)}"
+    yield f"| {' | '.join(escaped(cut(cell, _LOG)) for cell in cells.values())} |"
 
 
 def _throughput(data: ReportData) -> str:
     said = words.spread(data.series.tflops_per_gpu, "TFLOP/s/GPU")
     claimed = peak.claimed(data)
     mfu = f"printed MFU {claimed}" if claimed else ""
+    if mfu and said == words.NOT_LOGGED:
+        return mfu
     return ", ".join(part for part in (said, peak.brief(data), mfu) if part)
 
 
@@ -107,6 +138,7 @@ def _findings(data: ReportData) -> Iterator[str]:
 
 
 def _finding(data: ReportData, finding: Finding, others: tuple[int, ...]) -> Iterator[str]:
+    """One item of the list: a note in one line, with all else in the other reports."""
     also = f", also {words.ranges(others)}" if others else ""
     traits = [
         f"attempt {finding.attempt}{also}" if len(data.attempts) > 1 else "",
@@ -115,18 +147,21 @@ def _finding(data: ReportData, finding: Finding, others: tuple[int, ...]) -> Ite
     ]
     where = ", ".join(trait for trait in traits if trait)
     yield f"- **{finding.severity}** {_about(finding)}{f' ({where})' if where else ''}"
+    if finding.severity == "note":
+        return
     if finding.evidence:
-        places = [code(f"{place.file}:{place.line}") for place in finding.evidence[:MAX_EVIDENCE]]
-        hidden = max(finding.evidence_total, len(finding.evidence)) - len(places)
-        yield f"  Seen at {', '.join(places)}{f' and {hidden:,} more lines' if hidden > 0 else ''}."
+        first = finding.evidence[0]
+        hidden = max(finding.evidence_total, len(finding.evidence)) - 1
+        more = f" and {words.plural(hidden, 'more line')}" if hidden > 0 else ""
+        yield f"  Seen at {code(f'{cut(first.file, _LOG)}:{first.line}')}{more}."
     if finding.fix.strip():
-        yield f"  **Fix:** {prose(finding.fix)}"
+        yield f"  **Fix:** {prose(words.first_advice(finding.fix))}"
 
 
 def _steps(data: ReportData) -> Iterator[str]:
     if data.verdict.next_steps:
         yield "### Next steps"
-        steps = enumerate(data.verdict.next_steps, start=1)
+        steps = enumerate(data.verdict.next_steps[:MAX_POINTS], start=1)
         yield "\n".join(f"{number}. {prose(step)}" for number, step in steps)
 
 
@@ -134,7 +169,8 @@ def _details(data: ReportData) -> Iterator[str]:
     verdict = data.verdict
     if verdict.reasons or verdict.evidence or verdict.not_seen:
         yield "<details><summary>Evidence for the verdict</summary>"
-        yield from _bullets(escaped(text) for text in verdict.reasons)  # may quote the log
+        reasons = verdict.reasons[:MAX_POINTS]
+        yield from _bullets(escaped(cut(text, _PROSE)) for text in reasons)  # may quote the log
         joined = words.same_pieces(verdict.evidence)
         for pieces in joined[:MAX_PIECES]:
             yield from _pieces(pieces)
@@ -142,14 +178,14 @@ def _details(data: ReportData) -> Iterator[str]:
             yield f"{hidden:,} more pieces of evidence."
         if verdict.not_seen:
             yield "Not seen (silence is not evidence):"
-            yield from _bullets(prose(text) for text in verdict.not_seen)
+            yield from _bullets(prose(text) for text in verdict.not_seen[:MAX_POINTS])
         yield "</details>"
     shown = [finding for finding, _ in words.alike(data.findings)[:MAX_FINDINGS]]
-    with_lines = [finding for finding in shown if finding.evidence]
+    with_lines = [f for f in shown if f.evidence and f.severity != "note"]
     if with_lines:
         yield "<details><summary>Log lines behind the findings</summary>"
         for finding in with_lines:
-            yield f"{code(finding.rule)} {escaped(finding.name)}"
+            yield f"{code(finding.rule)} {_short(finding.name)}"
             yield fenced(_line(place) for place in finding.evidence[:MAX_EVIDENCE])
         yield "</details>"
 
@@ -164,8 +200,8 @@ def _pieces(pieces: Sequence[Evidence]) -> Iterator[str]:
     """What one channel says once or on many ranks, with the first lines that say so."""
     first = pieces[0]
     many = f" ({words.lines_on_ranks(pieces)})" if len(pieces) > 1 else ""
-    layers = f" of {escaped(first.layer_kind)} layers" if first.layer_kind else ""
-    explanation = f": {escaped(first.explanation)}" if first.explanation else ""
+    layers = f" of {_short(first.layer_kind)} layers" if first.layer_kind else ""
+    explanation = f": {escaped(cut(first.explanation, _PROSE))}" if first.explanation else ""
     yield f"**{first.channel}** says {first.says}{layers}, grade {first.grade}{many}{explanation}"
     yield fenced(_line(piece.location) for piece in pieces[:MAX_LINES])
 

@@ -7,6 +7,7 @@ import pytest
 import samples
 
 from hcp_logscan.model.finding import Location
+from hcp_logscan.model.report import SeriesSummary, Spread
 from hcp_logscan.reporting.markdown import code, escaped, fenced, prose, render_markdown
 
 MAKERS = [*samples.ALL, samples.huge]
@@ -81,6 +82,37 @@ def test_ticket_is_short_and_says_the_verdict_first():
     assert text.startswith("## llama-70b-cp16-h200: HCP inactive\n")
     assert len(text) < 6_000
     assert text.index("Next steps") < text.index("<details>")
+
+
+def test_what_was_not_logged_has_no_column():
+    series = SeriesSummary(8, step_ms=Spread(5.0, 5.0, 5.0))
+    text = render_markdown(dataclasses.replace(samples.inactive(), series=series))
+    assert "| iterations | step time | attempts |\n|---|---|---|\n| 8 | 5.0 ms median |" in text
+
+
+def test_notes_are_one_line_each():
+    base = samples.inactive()
+    lines = render_markdown(base).splitlines()
+    assert "- **note** `HCP013` Pure a2a would do here. (attempt 1)" in lines
+    assert not any("--cp-comm-type" in line for line in lines)
+    assert any("**Fix:** Set `--hierarchical-context-parallel-sizes 8 2`" in line for line in lines)
+
+
+def test_the_first_place_is_named_and_the_others_counted():
+    text = render_markdown(samples.inactive())
+    assert "Seen at `logs/rank_00000.log:40` and 39 more lines." in text
+    assert "logs/rank_00000.log:42 [rank 0]" in text.partition("<details>")[2]
+
+
+@pytest.mark.parametrize("evil", ["@a ", "<&", "\U000e0001", "`", "x" * 99], ids=repr)
+@pytest.mark.parametrize("make", MAKERS)
+def test_no_text_is_too_long_for_a_comment(make, evil):
+    data = samples.filled(make(), evil * 2_000)
+    verdict = dataclasses.replace(data.verdict, next_steps=("@a " * 2_000,) * 40)
+    text = render_markdown(dataclasses.replace(data, verdict=verdict))
+    assert len(text.encode()) <= 60_000
+    assert text.startswith("## ")
+    assert text.count("<details>") == text.count("</details>")
 
 
 def test_huge_run_is_short_too():
