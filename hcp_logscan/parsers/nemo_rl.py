@@ -1,10 +1,11 @@
 """NeMo-RL's results of a step: a record of many lines.
 
-Written from NeMo-RL ``nemo_rl/algorithms/{grpo,grpo_sync,sft,dpo,rm,distillation,utils}.py`` (0.2
-to main of 2026-08). The driver prints ``===== Step 5/100 =====`` when a step begins, and when it
-is done ``📊 Training Results:``, ``⏱️  Timing:`` and, except after SFT and DPO, ``Throughputs (per
-GPU):``. Steps count from 1. Between the two lines stands what the step printed, so the number is
-joined later (`analysis.iterations`): a step without results has not finished.
+Written from NeMo-RL ``nemo_rl/algorithms/{grpo,grpo_sync,sft,dpo,rm,distillation,utils}.py``
+(NeMo-Reinforcer of 2025-04 to main of 2026-08). The driver prints ``===== Step 5/100 =====`` when
+a step begins, and when it is done ``📊 Training Results:``, ``⏱️  Timing:`` and, except after SFT
+and DPO, ``Throughputs (per GPU):``. Steps count from 1. Between the two lines stands what the step
+printed, so the number is joined later (`analysis.iterations`): a step without results has not
+finished.
 
 The loss is a language model's only where no reward, accuracy, or distance to a generation or to a
 teacher stands beside it.
