@@ -16,7 +16,13 @@ from hcp_logscan.sources.discover import discover
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FILES = [
     FIXTURES / run / "run" / "console.log"
-    for run in ("exception-rank1", "restart-after-sigkill", "bridge-setup-only", "degenerate-41")
+    for run in (
+        "exception-rank1",
+        "restart-after-sigkill",
+        "bridge-setup-only",
+        "degenerate-41",
+        "nemo-rl-policy",
+    )
 ]
 
 
