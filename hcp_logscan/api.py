@@ -338,7 +338,7 @@ def _summary(series: pl.DataFrame) -> SeriesSummary:
     losses = series["lm_loss"].drop_nulls()
     losses = losses.filter(losses.is_finite())
     return SeriesSummary(
-        iterations=series.height,
+        iterations=series.filter("finished").height,
         tflops_per_gpu=_spread(series["tflops_per_gpu"]),
         tokens_per_s_per_gpu=_spread(series["tokens_per_s_per_gpu"]),
         lm_loss=LossSpread(

@@ -69,7 +69,10 @@ def analyse_attempt(
     `events` are all event tables of the job with `attempt` and `event_rank`, `series` is the fact
     table `iterations`, `names` are the file names by index.
     """
-    mine = {table: frame.filter(pl.col("attempt") == number) for table, frame in events.items()}
+    mine = {
+        table: frame.filter(pl.col("attempt") == number) if frame.height else frame
+        for table, frame in events.items()
+    }
     rows = series.filter(pl.col("attempt") == number)
     facts: dict[str, Any] = dict.fromkeys(schema("attempts"))
     facts.update(known.facts)

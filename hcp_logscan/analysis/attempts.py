@@ -270,6 +270,8 @@ def assign(tables: Mapping[str, pl.DataFrame], bounds: pl.DataFrame) -> dict[str
         name: frame.sort("file", "line", maintain_order=True)
         .join_asof(bounds, on="line", by="file", strategy="backward", check_sortedness=False)
         .with_columns(pl.col("attempt").fill_null(0))
+        if frame.height
+        else frame.with_columns(pl.lit(0, dtype=pl.Int64).alias("attempt"))
         for name, frame in tables.items()
     }
     assigned["exits"] = _assign_exits(assigned["exits"], bounds)

@@ -222,6 +222,7 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
 ITERATION_FACTS: Final[Mapping[str, Fact]] = {
     "attempt": Fact(_INT, "number of the attempt, from 0"),
     "iteration": Fact(_INT, "iteration number as printed; null for a step line without number"),
+    "finished": Fact(_BOOL, "the step finished; FALSE where Megatron refused its result"),
     "interval_iterations": Fact(
         _INT, "iterations since the line before: what the line averages over"
     ),

@@ -237,7 +237,6 @@ def facts(
         "event_rank": pl.Int64(),
         "train_iters": pl.Int64(),
         "time": pl.String(),
-        "finished": pl.Boolean(),
     }
     if (refused := _refused(tables["rejected_results"], rows)).height:
         rows = pl.concat([rows, refused], how="diagonal").sort(

@@ -242,6 +242,10 @@ def with_ranks(tables: Mapping[str, pl.DataFrame], ranks: RankMap) -> dict[str, 
         orient="row",
     )
     local = pl.coalesce("local_rank" if ranks.one_node else pl.lit(None), "_file_local")
+    unknown = (
+        pl.lit(None, dtype=pl.Int64).alias("event_rank"),
+        pl.lit(None, dtype=pl.String).alias("process"),
+    )
     return {
         name: frame.join(streams, on=["file", "stream"], how="left", maintain_order="left")
         .join(per_file, on="file", how="left", maintain_order="left")
@@ -253,5 +257,7 @@ def with_ranks(tables: Mapping[str, pl.DataFrame], ranks: RankMap) -> dict[str, 
             ).alias("process")
         )
         .drop("_stream_rank", "_file_rank", "_file_local")
+        if frame.height
+        else frame.with_columns(*unknown)
         for name, frame in tables.items()
     }

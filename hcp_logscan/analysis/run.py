@@ -352,10 +352,13 @@ def _run_frame(
 
 def _located(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     """File indices become file names; `rank` is the resolved one where the table has none."""
+    file = pl.col("file")
     named = frame.with_columns(
-        pl.col("file").replace_strict(
+        file.replace_strict(
             list(range(len(names))), list(names), return_dtype=pl.String, default=None
         )
+        if frame.height
+        else file.cast(pl.String)
     )
     if "event_rank" in named.columns:
         if "rank" in named.columns:

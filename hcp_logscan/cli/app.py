@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from hcp_logscan.api import Report
+    from hcp_logscan.model.report import RedactionLevel
     from hcp_logscan.sources.discover import Selection
     from hcp_logscan.sources.settings import Settings
 
@@ -350,6 +351,7 @@ def _scan(
     said: Settings | None = None,
     workers: int | None = None,
     selection: Selection | None = None,
+    redact: RedactionLevel = "secrets",
     **options: object,
 ) -> Report:
     """Scan with what the options say, then the run's own settings file, then the directory's.
@@ -361,7 +363,12 @@ def _scan(
     from hcp_logscan.sources.settings import Settings, load, of_run
 
     told = Settings() if said is None else load(Path.cwd()).under(of_run(run_dir)).under(said)
-    found = discover(run_dir, selection or Selection())
+    try:
+        found = discover(run_dir, selection or Selection())
+    except HcpLogscanError as error:
+        from hcp_logscan.reporting.redact import redact_text
+
+        raise type(error)(redact_text(str(error), redact)) from None  # it quotes names of files
     with begun(found, workers_for(found, workers)) as running:
         from hcp_logscan.api import scan
         from hcp_logscan.rules.choose import parse_settings
@@ -370,6 +377,7 @@ def _scan(
             run_dir,
             params=parse_settings(settings),
             begun=running,
+            redact=redact,
             **asdict(told),
             **options,  # type: ignore[arg-type]
         )

@@ -102,12 +102,15 @@ def merge(found: Discovered, results: Iterable[BatchResult]) -> Tables:
         for table, frame in result.frames.items():
             parts[table].append(_placed(table, frame, places))
     frames = {
-        table: pl.concat([events.empty(table), *frames]).sort("file", "line", maintain_order=True)
-        for table, frames in parts.items()
+        table: pl.concat(given).sort("file", "line", maintain_order=True)
+        if given
+        else events.empty(table)
+        for table, given in parts.items()
     }
     starts = _starts(frames)
     frames = {
-        table: events.fold(table, _with_epoch(frame, starts)) for table, frame in frames.items()
+        table: events.fold(table, _with_epoch(frame, starts)) if frame.height else frame
+        for table, frame in frames.items()
     }
     read = tuple(
         FileStats(total[0], total[1], total[2], cut, error)

@@ -8,6 +8,7 @@ where an attempt may begin: a restart prints the same lines again.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -251,6 +252,7 @@ def schema(table: str) -> dict[str, pl.DataType]:
     return {**COMMON, **event.columns, **folded}
 
 
+@functools.cache
 def empty(table: str) -> pl.DataFrame:
     """The table without rows."""
     return pl.DataFrame(schema=schema(table))

@@ -135,13 +135,13 @@ def compile_evidence(rule: Rule) -> dict[str, Expression]:
 
 def judged_facts(rule: Rule) -> dict[str, pl.DataType]:
     """The facts that evidence may be compared with: single values of a table of one row each."""
-    if rule.over in ROW_TABLES:
-        return {}
-    return {
-        name: dtype
-        for name, dtype in fact_tables.schema(rule.over).items()
-        if not isinstance(dtype, pl.List)
-    }
+    return {} if rule.over in ROW_TABLES else _single_facts(rule.over)
+
+
+@functools.cache
+def _single_facts(table: str) -> dict[str, pl.DataType]:
+    schema = fact_tables.schema(table)
+    return {name: dtype for name, dtype in schema.items() if not isinstance(dtype, pl.List)}
 
 
 def evidence_columns(table: str) -> dict[str, pl.DataType]:
@@ -159,12 +159,14 @@ def evaluate(expression: Expression, frame: pl.DataFrame, params: Mapping[str, P
 
     NaN is read as "not observed": polars orders it above every number, so it would pass any limit.
     """
+    columns = [name for name in expression.names if name not in params]
+    read = frame.select(columns) if columns else frame
     return (
-        observed(frame)
-        .with_columns(**literals(params))
-        .with_columns(expression.expr.alias(_OUTCOME))
+        read.lazy()
+        .with_columns(pl.selectors.float().fill_nan(None), **literals(params))
+        .with_columns(expression.expr.cast(pl.Boolean).alias(_OUTCOME))
+        .collect()
         .get_column(_OUTCOME)
-        .cast(pl.Boolean)
     )
 
 

@@ -21,8 +21,9 @@ class Recorder:
         self.walked: list[tuple[int, int, bytes]] = []
         self._walk, self._left = walk, 0
 
-    def survivor(self, number, offset, line, ids):
-        self.found.append((number, offset, line, frozenset(ids)))
+    def survivor(self, number, offset, line, needles):
+        ids = frozenset(n for n in range(needles.bit_length()) if needles >> n & 1)
+        self.found.append((number, offset, line, ids))
         if self._walk and 0 in ids:
             self._left, self.hungry = self._walk, True
 
