@@ -84,9 +84,8 @@ def _head(data: ReportData) -> Iterator[str]:
         yield f"Hierarchical CP: **{word.lower()}** ({verdict.confidence} confidence). {meaning}."
     else:
         yield f"## {name}: HCP {word.lower()}"
-        yield f"**{meaning}** ({verdict.confidence} confidence)."
-        if verdict.summary:
-            yield escaped(cut(verdict.summary, _PROSE))
+        said = escaped(cut(verdict.summary, _PROSE)) if verdict.summary else f"{meaning}."
+        yield f"**{said}** Confidence: {verdict.confidence}."
         yield f"Coverage: {escaped(words.coverage(verdict, data.run.world_size))}."
     if groups := topology.line(data.topology):
         yield f"Groups: {_short(groups)}."

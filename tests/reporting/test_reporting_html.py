@@ -208,7 +208,7 @@ def test_same_report_gives_the_same_bytes(make):
 
 def test_verdict_is_said_in_words():
     text = "".join(static(samples.inactive()).text)
-    assert "Hierarchical context parallelism was requested, but it was off." in text
+    assert "without hierarchical sizes, so context parallelism was silently off." in text
     assert "seen on 30 of 32 ranks" in text
 
 
