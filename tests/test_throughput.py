@@ -41,7 +41,7 @@ def outcome(report: Report, rule: str) -> str:
 def test_a_rate_above_the_peak_of_the_gpu_in_the_log_fires(tmp_path):
     report = run(tmp_path, Job(stack="bridge-0.3", sizes=None, cp=8, tflops=700), H200)
     assert report.verdict.status == "inactive"
-    assert "HCP101" in fired(report)
+    assert fired(report) == {"HCP101", "HCP103"}
     assert outcome(report, "HCP102") == "clean"
     assert report.data.run.gpu == "H200"
     symptom = [piece for piece in report.verdict.evidence if piece.channel == "throughput"]
@@ -76,7 +76,7 @@ def test_the_dense_peak_is_the_measure_not_the_sparse_one(tmp_path):
 
 
 def test_more_than_three_quarters_of_the_peak_is_implausible(tmp_path):
-    report = run(tmp_path, Job(tflops=800), H200)
+    report = run(tmp_path, Job(tflops=780), H200)
     assert fired(report) == {"HCP102"}
 
 
@@ -180,3 +180,19 @@ def test_a_list_of_gpus_alone_is_no_run(tmp_path):
     with pytest.raises(HcpLogscanError) as caught:
         scan(tmp_path)
     assert caught.value.exit_code == 3
+
+
+def test_a_number_that_only_cp_off_explains_is_said_to_be_so(tmp_path):
+    job = Job(stack="bridge-0.3", sizes=None, cp=8, tflops=700)
+    report = run(tmp_path, job, H200)
+    known = report.data.attempts[0].facts
+    whole = job.shape.linear + job.shape.attention
+    inflation = whole / (job.shape.linear + job.shape.attention / 8)
+    assert known["cp_off_inflation"] == pytest.approx(inflation, rel=1e-3)
+    assert known["tflops_if_cp_off"] == pytest.approx(700, rel=0.02)
+
+
+def test_nothing_is_explained_where_hierarchical_cp_was_not_asked_for(tmp_path):
+    report = run(tmp_path, Job(comm_type="p2p", sizes=None, tflops=1100), H200)
+    assert fired(report) == {"HCP101"}
+    assert outcome(report, "HCP103") == "clean"

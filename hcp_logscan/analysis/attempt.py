@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from hcp_logscan.analysis import config, evidence, gpus, runtime, topology
+from hcp_logscan.analysis import config, evidence, flops, gpus, runtime, topology
 from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.verdict import measured_against_configured, verdict
 
@@ -91,6 +91,7 @@ def analyse_attempt(
     facts.update(_progress(mine, rows, known, coverage))
     facts.update(_broken(mine, failed))
     facts.update(gpus.facts(hardware, facts["precision"], stated, rows))
+    facts.update(flops.facts(known, facts["tflops_median"], facts["peak_tflops"]))
     view = evidence.AttemptView(number, facts, known, mine, names)
     pieces = evidence.collect(view)
     pieces = tuple(unsure.weakened(piece) for piece in pieces)

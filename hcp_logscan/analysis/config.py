@@ -419,6 +419,23 @@ def _saved_requests(saved: Sequence[Block]) -> bool | None:
     return requests_hcp(comm.value if comm else None) and bool(sizes and sizes.value)
 
 
+def value_of(known: Config, megatron: str, *bridge: str) -> str | None:
+    """A value as printed, from the first block that states it; None if none does.
+
+    `megatron` is its name in Megatron-LM's arguments, `bridge` its names in a Bridge configuration,
+    there in the section of the model or of the tokenizer.
+    """
+    for block in known.blocks:
+        if block.source in _BRIDGE:
+            keys = [(section, name) for section in ("model", "tokenizer") for name in bridge]
+        else:
+            keys = [("", megatron)]
+        for key in keys:
+            if key in block.values:
+                return block.values[key][0]
+    return None
+
+
 def states_true(known: Config, key: str) -> bool:
     """Whether a block states a Boolean key as true, in whatever section."""
     return any(

@@ -183,6 +183,23 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
     "tflops_median": Fact(
         _FLOAT, "median of the printed model TFLOP/s/GPU over all logged iterations", _THROUGHPUT
     ),
+    "peak_share": Fact(_FLOAT, "tflops_median over peak_tflops, 0 to 1 where believable", _GPU),
+    "attention_flops_share": Fact(
+        _FLOAT,
+        "share of the attention core in the counted FLOPs; null where the model shape is not"
+        " understood",
+        _DUMP,
+    ),
+    "cp_off_inflation": Fact(
+        _FLOAT,
+        "how many times too high a rate is printed if context parallelism is off: all counted FLOPs"
+        " over those with the attention core divided by the CP size",
+        _DUMP,
+    ),
+    "tflops_if_cp_off": Fact(
+        _FLOAT, "tflops_median over cp_off_inflation: what was done if it was off", _DUMP
+    ),
+    "peak_share_if_cp_off": Fact(_FLOAT, "tflops_if_cp_off over peak_tflops", _DUMP + "; " + _GPU),
     "mfu_median": Fact(_FLOAT, "median of the printed MFU, 0 to 1: a claim of the trainer"),
     "mfu_denominator_tflops": Fact(
         _FLOAT,

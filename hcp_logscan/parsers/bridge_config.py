@@ -187,7 +187,12 @@ def _open_yaml(line: BlockLine) -> _PrintedYaml | None:
 
 _TITLE: Final = "Configuration Summary (Non-Default Values vs Megatron Core)"
 _BAR: Final = re.compile(r"^={70}\s*$")
-_SECTION: Final = re.compile(r"^\[(?P<name>\w+)\](?: Non-default values\b.*)?:\s*$")
+_SECTION: Final = re.compile(
+    r"^\[(?P<name>\w+)\](?: Non-default values\b(?: \(vs Mcore (?P<of>\w{1,80})\))?.*)?:\s*$"
+)
+COMPARED_WITH: Final = "(compared with)"
+"""Key under which the class stands whose defaults a section of the summary leaves out."""
+
 _FIELD: Final = re.compile(r"^  (?P<key>[A-Za-z_]\w*): (?P<value>.*)$")
 _DEFAULT: Final = "  (Mcore default: "
 
@@ -219,6 +224,9 @@ class _Summary:
             return self._complete
         if match := _SECTION.match(text):
             self._section, self._last = match["name"], line.number
+            if match["of"]:
+                setting = Setting(line, self._section, COMPARED_WITH, match["of"])
+                self._settings.append(setting)
         elif self._section and (match := _FIELD.match(text)):
             value = _scalar(_without_default(match["value"]))
             self._settings.append(Setting(line, self._section, match["key"], value))

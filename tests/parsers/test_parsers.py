@@ -223,7 +223,7 @@ def test_summary_is_complete_at_the_bar_behind_the_titles(tmp_path):
     cut = tables(tmp_path / "cut", body + "Step Time : 1.00s GPU utilization: 5.0TFLOP/s/GPU\n")
 
     assert whole["blocks"]["complete"].to_list() == [True]
-    assert whole["config"]["value"].to_list() == ["a2a+p2p"]
+    assert whole["config"]["value"].to_list() == ["TransformerConfig", "a2a+p2p"]
     assert cut["blocks"]["complete"].to_list() == [False]
 
 
