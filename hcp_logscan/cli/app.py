@@ -3,54 +3,32 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hcp_logscan._version import __version__
-from hcp_logscan.model.errors import HcpLogscanError, OutputError, UsageError
-from hcp_logscan.model.finding import SEVERITIES, STATUSES
+from hcp_logscan.cli.gate import EXIT_CLEAN, EXIT_INTERRUPTED, EXIT_USAGE, FailOn, Gate
+from hcp_logscan.cli.show import Charts, Shown, complain, emit
+from hcp_logscan.model.errors import HcpLogscanError, UsageError
+from hcp_logscan.model.finding import STATUSES
 from hcp_logscan.model.report import MAX_WORLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from hcp_logscan.api import Report
+    from hcp_logscan.engine.pool import Begun
     from hcp_logscan.model.report import RedactionLevel
-    from hcp_logscan.sources.discover import Selection
+    from hcp_logscan.sources.discover import Discovered, Selection
     from hcp_logscan.sources.settings import Settings
-
-EXIT_CLEAN: Final = 0
-EXIT_FINDINGS: Final = 1
-EXIT_USAGE: Final = 2
-EXIT_INTERRUPTED: Final = 130
-
-_NEEDS_PROGRESS: Final = frozenset({"active", "unconfirmed", "degenerate", "not_requested"})
-"""Statuses that `--expect` accepts only with a finished iteration and without an error finding."""
-
-
-class Shown(StrEnum):
-    """What standard output shows."""
-
-    TEXT = "text"
-    JSON = "json"
-    MD = "md"
-    NONE = "none"
-
-
-class FailOn(StrEnum):
-    """From which severity on findings make the exit code 1."""
-
-    NOTE = "note"
-    WARNING = "warning"
-    ERROR = "error"
-    NEVER = "never"
 
 
 class Precision(StrEnum):
@@ -61,13 +39,6 @@ class Precision(StrEnum):
     FP8 = "fp8"
     FP4 = "fp4"
     FP32 = "fp32"
-
-
-class Charts(StrEnum):
-    """Charts of the HTML report."""
-
-    INTERACTIVE = "interactive"
-    STATIC = "static"
 
 
 class Redact(StrEnum):
@@ -106,12 +77,13 @@ def _print_needles(value: bool) -> None:
 
 @app.command()
 def run(
-    run_dir: Annotated[
-        str | None,
+    run_dirs: Annotated[
+        list[str] | None,
         typer.Argument(
             metavar="RUN_DIR",
             help="Directory of one job's logs, a single log file, or - for standard input."
-            " Files may be compressed (.gz, .zst, .xz, .bz2).",
+            " Files may be compressed (.gz, .zst, .xz, .bz2). Several give a report each, and a"
+            " table and reports/index.html of them, worst first.",
             show_default=False,
         ),
     ] = None,
@@ -123,7 +95,8 @@ def run(
             "--output",
             metavar="PATH",
             help="Write this report instead of the default reports/<run name>.html; the suffix"
-            " picks the format: .html, .md or .json. Repeatable.",
+            " picks the format: .html, .md or .json. With several RUN_DIRs a folder, which gets"
+            " their reports and index.html instead of reports/. Repeatable.",
         ),
     ] = None,
     shown: Annotated[
@@ -131,8 +104,8 @@ def run(
         typer.Option(
             "-f",
             "--format",
-            help="What standard output shows. json and md print only that and write no default"
-            " report.",
+            help="What standard output shows. json and md print only that, one document for all"
+            " runs, and write no default report.",
         ),
     ] = Shown.TEXT,
     expect: Annotated[
@@ -268,7 +241,8 @@ def run(
     whether its numbers and its loss are believable, and what broke first.
 
     Exit codes: 0 nothing at or above --fail-on; 1 findings at or above it, --expect not met, or
-    --strict; 2 usage error; 3 nothing understood; 130 interrupted.
+    --strict; 2 usage error; 3 nothing understood; 130 interrupted. Several runs: 2 if any is 2,
+    else 1 if any is 1, else 3 if any is 3.
     """  # noqa: D205 - this is the help text
     with _interruptible():
         extra = tuple(rules or ())
@@ -289,30 +263,37 @@ def run(
 
             outputs = _outputs(output)
             with demo_run() as path:
-                failed = _emit(_scan(str(path), redact=redact.value), shown, outputs, charts)
+                failed = emit(_scan(str(path), redact=redact.value), shown, outputs, charts)
             raise typer.Exit(EXIT_USAGE if failed else EXIT_CLEAN)
-        elif run_dir is None:
+        elif not run_dirs:
             raise UsageError("no RUN_DIR given. Try: hcp-logscan --demo, or hcp-logscan --help.")
         else:
+            from hcp_logscan.cli.triage import Wanted, distinct, folders, triage
             from hcp_logscan.sources.discover import Selection
             from hcp_logscan.sources.settings import Settings
 
-            statuses = _statuses(expect)
-            outputs = _outputs(output)
-            report = _scan(
-                run_dir,
+            gate = Gate(_statuses(expect), fail_on, strict)
+            selection = Selection.of(include or (), exclude or (), rank_regex)
+            scan_run = partial(
+                _scan,
                 rules=extra,
                 select=_words(select or ()),
                 ignore=_words(ignore or ()),
                 settings=tuple(settings or ()),
                 said=Settings(world_size, gpu, precision, peak_tflops),
                 job=job,
-                selection=Selection.of(include or (), exclude or (), rank_regex),
+                selection=selection,
                 workers=workers,
                 redact=redact.value,
             )
-            failed = _emit(report, shown, outputs, charts)
-            code = _exit_code(report, statuses, fail_on, strict=strict)
+            if len(runs := distinct(run_dirs)) > 1:
+                wanted = Wanted(gate, shown, folders(output, shown), charts, redact.value)
+                code = triage(runs, scan_run, wanted, selection=selection, workers=workers)
+                raise typer.Exit(code)
+            outputs = _outputs(output)
+            report = scan_run(runs[0])
+            failed = emit(report, shown, outputs, charts)
+            code = gate.code(report)
             raise typer.Exit(EXIT_USAGE if failed else code)
 
 
@@ -322,7 +303,7 @@ def _interruptible() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        _complain("interrupted; no report was written.")
+        complain("interrupted; no partial report is left.")
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
@@ -344,6 +325,18 @@ def _outputs(paths: Sequence[Path] | None) -> list[Path]:
     return list(paths or ())
 
 
+def _discovered(run_dir: str, selection: Selection, redact: RedactionLevel) -> Discovered:
+    """The files of a run. Messages of errors quote names of files: they are redacted."""
+    from hcp_logscan.sources.discover import discover
+
+    try:
+        return discover(run_dir, selection)
+    except HcpLogscanError as error:
+        from hcp_logscan.reporting.redact import redact_text
+
+        raise type(error)(redact_text(str(error), redact)) from None
+
+
 def _scan(
     run_dir: str,
     *,
@@ -352,140 +345,36 @@ def _scan(
     workers: int | None = None,
     selection: Selection | None = None,
     redact: RedactionLevel = "secrets",
+    running: Begun | None = None,
     **options: object,
 ) -> Report:
     """Scan with what the options say, then the run's own settings file, then the directory's.
 
-    Workers are started before polars is imported, and scan while it is.
+    Workers are started before polars is imported, and scan while it is; `running` is a scan of the
+    run that has begun already.
     """
     from hcp_logscan.engine.pool import begun, workers_for
-    from hcp_logscan.sources.discover import Selection, discover
+    from hcp_logscan.sources.discover import Selection
     from hcp_logscan.sources.settings import Settings, load, of_run
 
     told = Settings() if said is None else load(Path.cwd()).under(of_run(run_dir)).under(said)
-    try:
-        found = discover(run_dir, selection or Selection())
-    except HcpLogscanError as error:
-        from hcp_logscan.reporting.redact import redact_text
-
-        raise type(error)(redact_text(str(error), redact)) from None  # it quotes names of files
-    with begun(found, workers_for(found, workers)) as running:
+    if running is None:
+        found = _discovered(run_dir, selection or Selection(), redact)
+        started: AbstractContextManager[Begun] = begun(found, workers_for(found, workers))
+    else:
+        started = nullcontext(running)
+    with started as scanning:
         from hcp_logscan.api import scan
         from hcp_logscan.rules.choose import parse_settings
 
         return scan(
             run_dir,
             params=parse_settings(settings),
-            begun=running,
+            begun=scanning,
             redact=redact,
             **asdict(told),
             **options,  # type: ignore[arg-type]
         )
-
-
-def _emit(report: Report, shown: Shown, outputs: Sequence[Path], charts: Charts) -> bool:
-    """Print, then write; True if a report could not be written."""
-    from hcp_logscan.cli.write import default_path, write_report
-
-    if shown is Shown.JSON:
-        _print(report.to_json())
-    elif shown is Shown.MD:
-        _print(report.to_markdown())
-    elif shown is Shown.TEXT:
-        _print_summary(report)
-    failed = False
-    written: list[Path] = []
-    for path in outputs:
-        try:
-            write_report(report.data, path, charts=charts.value)
-            written.append(path)
-        except HcpLogscanError as error:
-            _complain(str(error))
-            failed = True
-    if not outputs and shown in {Shown.TEXT, Shown.NONE}:
-        try:
-            path = default_path(Path("reports"), report.data.run.name)
-            write_report(report.data, path, charts=charts.value)
-            written.append(path)
-        except HcpLogscanError as error:
-            _complain(str(error))
-            failed = True
-    if shown is Shown.TEXT:
-        for path in written:
-            typer.echo(f"Report: {path}")
-    return failed
-
-
-def _print(text: str) -> None:
-    """Print a whole document. Raises OutputError where standard output takes no more."""
-    try:
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - the exit would flush it again
-        raise OutputError(f"cannot write standard output: {error.strerror}.") from error
-
-
-def _print_summary(report: Report) -> None:
-    from rich.console import Console
-
-    from hcp_logscan.reporting.text import print_text
-
-    console = Console(
-        highlight=False,
-        soft_wrap=False,
-        width=None if sys.stdout.isatty() else 100,
-        no_color=True if os.environ.get("NO_COLOR") else None,
-    )
-    print_text(report.data, console)
-
-
-def _complain(message: str) -> None:
-    typer.echo(f"hcp-logscan: {message}", err=True)
-
-
-def _exit_code(report: Report, statuses: Sequence[str], fail_on: FailOn, *, strict: bool) -> int:
-    data = report.data
-    reasons: list[str] = []
-    if fail_on is not FailOn.NEVER:
-        least = SEVERITIES.index(fail_on.value)
-        if any(SEVERITIES.index(found.severity) >= least for found in data.findings):
-            reasons.append("findings")
-    if statuses and not _met(report, statuses):
-        reasons.append("expect")
-        _complain(
-            f"--expect {','.join(statuses)} is not met: the verdict is {data.verdict.status}"
-            f" with {data.series.iterations} finished iterations and"
-            f" {sum(found.severity == 'error' for found in data.findings)} error findings."
-        )
-    health = data.health
-    if strict and (health.drift or health.unreadable or health.truncated):
-        reasons.append("strict")
-        _complain("--strict: " + "; ".join(_troubles(report)) + ".")
-    return EXIT_FINDINGS if reasons else EXIT_CLEAN
-
-
-def _troubles(report: Report) -> Iterator[str]:
-    health = report.data.health
-    for name, entries in (
-        ("lines of unknown format", health.drift),
-        ("unreadable files", health.unreadable),
-        ("truncated inputs", health.truncated),
-    ):
-        if entries:
-            yield f"{len(entries)} {name}"
-
-
-def _met(report: Report, statuses: Sequence[str]) -> bool:
-    status = report.verdict.status
-    if status not in statuses:
-        return False
-    if status not in _NEEDS_PROGRESS:
-        return True
-    errors = any(found.severity == "error" for found in report.findings)
-    return bool(report.data.series.iterations) and not errors
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -496,7 +385,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         app(args=list(arguments) if arguments is not None else None, prog_name="hcp-logscan")
     except HcpLogscanError as error:
-        _complain(str(error))
+        complain(str(error))
         code = error.exit_code
     except SystemExit as leave:
         code = leave.code if isinstance(leave.code, int) else EXIT_CLEAN

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 from hcp_logscan.model.errors import OutputError
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from hcp_logscan.model.report import ReportData
 
 OWN_MARK: Final = b"hcp-logscan"
@@ -21,8 +23,10 @@ _LONGEST_STEM: Final = 200
 """Bytes; file systems take 255 for a name, and the temporary file beside it needs some."""
 
 
-def default_path(folder: Path, name: str) -> Path:
+def default_path(folder: Path, name: str, taken: Container[str] = ()) -> Path:
     """Where the default report goes: an own earlier report is replaced, any other file never.
+
+    `taken` are paths of this call in `casefold`, which are nobody's any more.
 
     >>> default_path(Path("/nonexistent"), "job 7").name
     'job_7.html'
@@ -31,7 +35,7 @@ def default_path(folder: Path, name: str) -> Path:
     stem = stem.encode()[:_LONGEST_STEM].decode(errors="ignore")
     path = folder / f"{stem}.html"
     number = 2
-    while path.exists() and not _is_own(path):
+    while str(path).casefold() in taken or (path.exists() and not _is_own(path)):
         path = folder / f"{stem}-{number}.html"
         number += 1
     return path

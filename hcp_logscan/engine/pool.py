@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -37,6 +38,20 @@ MAX_WORKERS: Final = 32
 _PARENT_GONE_S: Final = 1.0
 
 
+def workers_for_all(found: Sequence[Discovered], wanted: int | None) -> int:
+    """How many worker processes to start for several runs, as `workers_for` does for one."""
+    files = [file for run in found for file in run.files if file.path != reader.STDIN]
+    if not files:
+        return 1
+    if wanted is not None:
+        return wanted
+    return _workers_for_bytes(sum(file.size for file in files))
+
+
+def _workers_for_bytes(total: int) -> int:
+    return 1 if total < POOL_BYTES else min(available_cpus(), MAX_WORKERS)
+
+
 def workers_for(found: Discovered, wanted: int | None) -> int:
     """How many worker processes to start; 1 scans in this process.
 
@@ -46,8 +61,7 @@ def workers_for(found: Discovered, wanted: int | None) -> int:
         return 1
     if wanted is not None:
         return wanted
-    total = sum(file.size for file in found.files)
-    return 1 if total < POOL_BYTES else min(available_cpus(), MAX_WORKERS)
+    return _workers_for_bytes(sum(file.size for file in found.files))
 
 
 def available_cpus() -> int:
@@ -98,6 +112,59 @@ def begun(found: Discovered, workers: int) -> Iterator[Begun]:
         raise
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
+
+
+@contextlib.contextmanager
+def begun_each(found: Sequence[Discovered], workers: int) -> Iterator[Iterator[Begun]]:
+    """Scan several runs in one set of workers: iterate for the scan of one run after the other.
+
+    The run after the one that is handed on is under way, too, so that workers have something to do
+    while it is analysed; later ones wait, so that no more results than that are held. The first
+    scans begin at once, before anything heavy is imported. Should the workers break down, the runs
+    that follow are scanned in this process.
+    """
+    if workers <= 1:
+        yield (Begun(run, None) for run in found)
+        return
+    executor = ProcessPoolExecutor(workers, _context(), _begin, (os.getpid(),))
+    ahead = deque(_submitted(run, workers, executor) for run in found[:2])
+    try:
+        yield _in_turn(ahead, found[2:], workers, executor)
+    except BaseException:
+        _stop(executor)
+        raise
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _in_turn(
+    ahead: deque[Begun],
+    later: Sequence[Discovered],
+    workers: int,
+    executor: ProcessPoolExecutor,
+) -> Iterator[Begun]:
+    waiting = deque(later)
+    while ahead:
+        running = ahead.popleft()
+        if waiting:
+            ahead.append(_submitted(waiting.popleft(), workers, executor))
+        yield Begun(running.found, None) if _broken(running) else running
+
+
+def _submitted(found: Discovered, workers: int, executor: ProcessPoolExecutor) -> Begun:
+    if any(file.path == reader.STDIN for file in found.files):
+        return Begun(found, None)
+    work = batches(units(found.files), workers, sum(file.size for file in found.files))
+    try:
+        return Begun(found, tuple(executor.submit(_scan, batch) for batch in work))
+    except BrokenProcessPool:
+        return Begun(found, None)
+
+
+def _broken(running: Begun) -> bool:
+    """Whether the workers broke down before this run's turn came: another run is to blame."""
+    done = (future for future in running.futures or () if future.done())
+    return any(isinstance(future.exception(), BrokenProcessPool) for future in done)
 
 
 def _stop(executor: ProcessPoolExecutor) -> None:

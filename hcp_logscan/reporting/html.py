@@ -21,7 +21,7 @@ from hcp_logscan.reporting import view
 from hcp_logscan.reporting.safe import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from jinja2 import Environment
 
@@ -59,6 +59,15 @@ def render_html(data: ReportData, *, charts: Charts = "interactive") -> str:
         )
     )
     return text.strip() + "\n"
+
+
+def render_plain(template: str, context: Mapping[str, Any]) -> str:
+    """A page of the same look and policy, without scripts and drawings."""
+    from markupsafe import Markup
+
+    css = Markup(_asset("report.css"))  # noqa: S704  # our own file
+    page = _environment().get_template(template)
+    return page.render(context, css=css, policy=_policy([])).strip() + "\n"
 
 
 @cache  # compiling the templates costs more than filling them

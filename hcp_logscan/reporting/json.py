@@ -30,7 +30,12 @@ _INVISIBLE: Final = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060
 
 def render_json(data: ReportData) -> str:
     """The report as JSON text with two spaces of indent and one line end at its end."""
-    text = json.dumps(document(data), ensure_ascii=False, allow_nan=False, indent=2)
+    return dumps(document(data))
+
+
+def dumps(plain: Mapping[str, Any]) -> str:
+    """Plain JSON values as text that can be printed anywhere."""
+    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2)
     return _INVISIBLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 

@@ -1,0 +1,108 @@
+"""A report on standard output and on disk, as the options say."""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from hcp_logscan.model.errors import HcpLogscanError, OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from hcp_logscan.api import Report
+
+REPORTS: Final = Path("reports")
+"""Where default reports go."""
+
+
+class Shown(StrEnum):
+    """What standard output shows."""
+
+    TEXT = "text"
+    JSON = "json"
+    MD = "md"
+    NONE = "none"
+
+
+class Charts(StrEnum):
+    """Charts of the HTML report."""
+
+    INTERACTIVE = "interactive"
+    STATIC = "static"
+
+
+def emit(report: Report, shown: Shown, outputs: Sequence[Path], charts: Charts) -> bool:
+    """Print, then write; True if a report could not be written."""
+    show(report, shown)
+    return write(report, shown, outputs, charts)
+
+
+def show(report: Report, shown: Shown) -> None:
+    """Print what standard output shows."""
+    if shown is Shown.JSON:
+        print_document(report.to_json())
+    elif shown is Shown.MD:
+        print_document(report.to_markdown())
+    elif shown is Shown.TEXT:
+        from hcp_logscan.reporting.text import print_text
+
+        print_text(report.data, console())
+
+
+def write(report: Report, shown: Shown, outputs: Sequence[Path], charts: Charts) -> bool:
+    """Write the reports asked for, else the default one; True if one could not be written."""
+    from hcp_logscan.cli.write import default_path, write_report
+
+    failed = False
+    written: list[Path] = []
+    paths = list(outputs)
+    if not outputs and shown in {Shown.TEXT, Shown.NONE}:
+        paths = [default_path(REPORTS, report.data.run.name)]
+    for path in paths:
+        try:
+            write_report(report.data, path, charts=charts.value)
+            written.append(path)
+        except HcpLogscanError as error:
+            complain(str(error))
+            failed = True
+    if shown is Shown.TEXT:
+        for path in written:
+            typer.echo(f"Report: {path}")
+    return failed
+
+
+def print_document(text: str) -> None:
+    """Print a whole document. Raises OutputError where standard output takes no more."""
+    try:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - the exit would flush it again
+        raise OutputError(f"cannot write standard output: {error.strerror}.") from error
+
+
+def console() -> Console:
+    """Standard output, 100 columns wide where it is no terminal, without colours if so wished."""
+    from rich.console import Console
+
+    return Console(
+        highlight=False,
+        soft_wrap=False,
+        width=None if sys.stdout.isatty() else 100,
+        no_color=True if os.environ.get("NO_COLOR") else None,
+    )
+
+
+def complain(message: str) -> None:
+    """Say what is wrong on standard error."""
+    typer.echo(f"hcp-logscan: {message}", err=True)
