@@ -353,6 +353,7 @@ def _scan(
     Workers are started before polars is imported, and scan while it is; `running` is a scan of the
     run that has begun already.
     """
+    from hcp_logscan.cli.progress import watched
     from hcp_logscan.engine.pool import begun, workers_for
     from hcp_logscan.sources.discover import Selection
     from hcp_logscan.sources.settings import Settings, load, of_run
@@ -360,7 +361,7 @@ def _scan(
     told = Settings() if said is None else load(Path.cwd()).under(of_run(run_dir)).under(said)
     if running is None:
         found = _discovered(run_dir, selection or Selection(), redact)
-        started: AbstractContextManager[Begun] = begun(found, workers_for(found, workers))
+        started: AbstractContextManager[Begun] = watched(begun(found, workers_for(found, workers)))
     else:
         started = nullcontext(running)
     with started as scanning:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 import typer
 
+from hcp_logscan.cli import progress
 from hcp_logscan.cli.gate import EXIT_USAGE
 from hcp_logscan.cli.show import REPORTS, Shown, complain, console, print_document
 from hcp_logscan.cli.write import default_path, write_report, write_whole
@@ -100,11 +101,11 @@ def triage(
     found, failed = _discovered(run_dirs, selection)
     book = _Book(wanted)
     runs = list(found.values())
-    with begun_each(runs, workers_for_all(runs, workers)) as scans:
+    with begun_each(runs, workers_for_all(runs, workers)) as scans, progress.shown(runs) as tell:
         for argument, run_dir in enumerate(run_dirs, start=1):
             if argument in found:
                 try:
-                    book.enter(argument, scan_run(run_dir, running=next(scans)))
+                    book.enter(argument, scan_run(run_dir, running=replace(next(scans), tell=tell)))
                     continue
                 except RuleError:
                     raise

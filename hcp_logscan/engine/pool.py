@@ -24,12 +24,14 @@ from hcp_logscan.model.errors import SourceError
 from hcp_logscan.sources import reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
     from hcp_logscan.engine.plan import Unit
     from hcp_logscan.engine.scan import BatchResult
     from hcp_logscan.sources.discover import Discovered
+
+    Tell = Callable[[Sequence[Unit]], None]
 
 POOL_BYTES: Final = 96 << 20
 """Below this many bytes of logs one process is as fast: starting workers costs what they save."""
@@ -79,10 +81,23 @@ class Begun:
     futures: tuple[Future[BatchResult], ...] | None
     "Batches in worker processes; None scans in this process, once the results are asked for."
 
+    tell: Tell | None = None
+    """Is told of the units whose results are handed on. For its sake a scan in this process is cut
+    into batches, too."""
+
     def results(self) -> Iterator[BatchResult]:
         """The results in the order of the units. Raises SourceError if a worker was killed."""
+        for result in self._results():
+            if self.tell is not None:
+                self.tell([stats.unit for stats in result.units])
+            yield result
+
+    def _results(self) -> Iterator[BatchResult]:
         if self.futures is None:
-            yield _scan(list(units(self.found.files)))
+            work = units(self.found.files)
+            total = sum(file.size for file in self.found.files)
+            for batch in [list(work)] if self.tell is None else batches(work, 1, total):
+                yield _scan(batch)
             return
         try:
             for future in self.futures:
