@@ -47,10 +47,11 @@ def workers_for_all(found: Sequence[Discovered], wanted: int | None) -> int:
         return 1
     if wanted is not None:
         return wanted
-    return _workers_for_bytes(sum(file.size for file in files))
+    return workers_for_bytes(sum(file.size for file in files))
 
 
-def _workers_for_bytes(total: int) -> int:
+def workers_for_bytes(total: int) -> int:
+    """How many processes so many bytes are worth."""
     return 1 if total < POOL_BYTES else min(available_cpus(), MAX_WORKERS)
 
 
@@ -63,7 +64,7 @@ def workers_for(found: Discovered, wanted: int | None) -> int:
         return 1
     if wanted is not None:
         return wanted
-    return _workers_for_bytes(sum(file.size for file in found.files))
+    return workers_for_bytes(sum(file.size for file in found.files))
 
 
 def available_cpus() -> int:
@@ -81,6 +82,9 @@ class Begun:
     futures: tuple[Future[BatchResult], ...] | None
     "Batches in worker processes; None scans in this process, once the results are asked for."
 
+    work: tuple[Unit, ...] | None = None
+    "What is to be scanned; None is all of the run."
+
     tell: Tell | None = None
     """Is told of the units whose results are handed on. For its sake a scan in this process is cut
     into batches, too."""
@@ -94,7 +98,7 @@ class Begun:
 
     def _results(self) -> Iterator[BatchResult]:
         if self.futures is None:
-            work = units(self.found.files)
+            work = units(self.found.files) if self.work is None else self.work
             total = sum(file.size for file in self.found.files)
             for batch in [list(work)] if self.tell is None else batches(work, 1, total):
                 yield _scan(batch)
@@ -110,13 +114,16 @@ class Begun:
 
 
 @contextlib.contextmanager
-def begun(found: Discovered, workers: int) -> Iterator[Begun]:
-    """Scan in `workers` processes; on the way out none of them is left, whatever happened."""
+def begun(found: Discovered, workers: int, some: Sequence[Unit] | None = None) -> Iterator[Begun]:
+    """Scan in `workers` processes; on the way out none of them is left, whatever happened.
+
+    `some` are the units to scan, if not all of the run.
+    """
     if workers <= 1:
-        yield Begun(found, None)
+        yield Begun(found, None, None if some is None else tuple(some))
         return
     total = sum(file.size for file in found.files)
-    work = batches(units(found.files), workers, total)
+    work = batches(units(found.files) if some is None else some, workers, total)
     executor = ProcessPoolExecutor(
         max(1, min(workers, len(work))), _context(), _begin, (os.getpid(),)
     )

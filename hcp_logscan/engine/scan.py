@@ -88,6 +88,8 @@ class UnitStats:
     recognised: int = 0
     cut_off: bool = False
     error: str | None = None
+    unfinished: bool = False
+    "A block was open where the file ended: what is written behind it may belong to it."
 
 
 @dataclass(slots=True)
@@ -464,6 +466,7 @@ def scan_batch(units: Sequence[Unit]) -> BatchResult:
     for place, unit in enumerate(units):
         collector.begin(place, unit)
         stats.append(_scan_unit(unit, collector))
+        stats[-1].unfinished = collector.hungry
         collector.close()
     frames = collector.frames()
     for place, one in enumerate(stats):
