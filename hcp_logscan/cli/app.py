@@ -195,6 +195,14 @@ def run(
             show_default=False,
         ),
     ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help="Keep reading a live run and refresh the summary; stop at a finding that --fail-on"
+            " names (those about how the log ends wait). Ctrl-C writes the report and ends.",
+        ),
+    ] = False,
     charts: Annotated[
         Charts,
         typer.Option(help="Charts of the HTML report; static keeps the file small."),
@@ -286,7 +294,23 @@ def run(
                 workers=workers,
                 redact=redact.value,
             )
-            if len(runs := distinct(run_dirs)) > 1:
+            runs = distinct(run_dirs)
+            if follow:
+                from hcp_logscan.cli.follow import checked
+                from hcp_logscan.cli.follow import follow as follow_run
+
+                code = follow_run(
+                    checked(runs),
+                    scan_run,
+                    gate,
+                    shown,
+                    _outputs(output),
+                    charts,
+                    selection=selection,
+                    workers=workers,
+                )
+                raise typer.Exit(code)
+            if len(runs) > 1:
                 wanted = Wanted(gate, shown, folders(output, shown), charts, redact.value)
                 code = triage(runs, scan_run, wanted, selection=selection, workers=workers)
                 raise typer.Exit(code)
