@@ -27,7 +27,9 @@ def health_of(
     unreadable = [*tables.found.unreadable]
     unreadable += [Unreadable(file.name, stats.error) for file, stats in mine if stats.error]
     truncated = [
-        f"{file.name}: the compressed stream ends before its end mark"
+        f"{file.name}: the file, or the archive that it is in, is cut off"
+        if "!/" in file.name
+        else f"{file.name}: the compressed stream ends before its end mark"
         for file, stats in mine
         if stats.cut_off
     ]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hcp_logscan.analysis.ranks import RankMap
     from hcp_logscan.engine.pool import Begun
     from hcp_logscan.model.finding import Verdict
+    from hcp_logscan.sources.place import Place
 
 _NO_RUN: Final = frozenset({"gpus", "drift"})
 """Event tables that job scripts and strangers fill, too: they make no training log."""
@@ -51,7 +52,7 @@ class Analysis:
     names: Sequence[str]
     "File names by index: location columns of `facts` and `events` already hold the names."
 
-    paths: Sequence[str]
+    paths: Sequence[Place]
     "Where to open them again."
 
     jobs: tuple[Job, ...]

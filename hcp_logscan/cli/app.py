@@ -81,7 +81,8 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="RUN_DIR",
-            help="Directory of one job's logs, a single log file, or - for standard input."
+            help="Directory of one job's logs, a single log file, an archive (.tar, .tar.gz,"
+            " .tar.zst, .zip), or - for standard input."
             " Files may be compressed (.gz, .zst, .xz, .bz2). Several give a report each, and a"
             " table and reports/index.html of them, worst first.",
             show_default=False,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.sources import reader
+from hcp_logscan.sources.place import Member, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +27,7 @@ class Unit:
     file: int
     "Index into the list of files."
 
-    path: str
+    path: Place
     start: int = 0
     end: int | None = None
     "None reads to the end of the file."
@@ -38,9 +39,25 @@ class Unit:
     size: int = 0
     "Bytes on disk, to balance the work by; 0 where that is not known."
 
+    @property
+    def stream(self) -> tuple[str, int] | None:
+        """Compressed archive that it lies in, and where; None of what can be read by itself."""
+        place = self.path
+        packed = isinstance(place, Member) and place.outer
+        return (place.archive, place.offset) if isinstance(place, Member) and packed else None
+
 
 def units(files: Sequence[LogFile], unit_bytes: int = UNIT_BYTES) -> Iterator[Unit]:
-    """Cut files into units; what cannot be read from the middle is one unit."""
+    """Cut files into units; what cannot be read from the middle is one unit.
+
+    Members of a compressed archive come last, in the order in which they are read.
+    """
+    made = list(_units(files, unit_bytes))
+    yield from (unit for unit in made if not unit.stream)
+    yield from sorted((unit for unit in made if unit.stream), key=lambda unit: unit.stream or ())
+
+
+def _units(files: Sequence[LogFile], unit_bytes: int) -> Iterator[Unit]:
     for index, file in enumerate(files):
         again = reader.seekable(file.path)
         if file.kind != "log" or not again or file.size <= unit_bytes:
@@ -56,13 +73,16 @@ def units(files: Sequence[LogFile], unit_bytes: int = UNIT_BYTES) -> Iterator[Un
 def batches(work: Iterable[Unit], workers: int, total: int) -> list[list[Unit]]:
     """Units in their order, put together so that every worker gets several batches.
 
-    `total` is the size of all of them in bytes.
+    `total` is the size of all of them in bytes. A compressed archive is one batch, however large:
+    another would have to decompress it again.
     """
     wanted = min(max(total // (workers * _BATCHES_PER_WORKER), _LEAST_BATCH), UNIT_BYTES)
     made: list[list[Unit]] = []
     size = wanted
+    archive: str | None = None
     for unit in work:
-        if size >= wanted:
+        before, archive = archive, unit.stream[0] if unit.stream else None
+        if size >= wanted and (archive is None or archive != before):
             made.append([])
             size = 0
         made[-1].append(unit)

@@ -26,6 +26,7 @@ from hcp_logscan.parsers.flight_recorder import (
 )
 from hcp_logscan.parsers.registry import needles, owners, parsers
 from hcp_logscan.sources import prefixes, reader
+from hcp_logscan.sources.place import name_of
 from hcp_logscan.sources.scanner import ScanStats, scan
 
 if TYPE_CHECKING:
@@ -463,28 +464,29 @@ def scan_batch(units: Sequence[Unit]) -> BatchResult:
     """Scan some units. A file that cannot be read is an `error`, never an exception."""
     collector = Collector()
     stats = []
-    for place, unit in enumerate(units):
-        collector.begin(place, unit)
-        stats.append(_scan_unit(unit, collector))
-        stats[-1].unfinished = collector.hungry
-        collector.close()
+    with reader.Opener() as opener:
+        for place, unit in enumerate(units):
+            collector.begin(place, unit)
+            stats.append(_scan_unit(unit, collector, opener))
+            stats[-1].unfinished = collector.hungry
+            collector.close()
     frames = collector.frames()
     for place, one in enumerate(stats):
         one.recognised = collector.recognised[place]
     return BatchResult(stats, frames)
 
 
-def _scan_unit(unit: Unit, collector: Collector) -> UnitStats:
+def _scan_unit(unit: Unit, collector: Collector, opener: reader.Opener) -> UnitStats:
     stats, error = ScanStats(), None
     try:
-        stream = reader.open_bytes(unit.path, max(unit.start - 1, 0))
+        stream = opener.open(unit.path, max(unit.start - 1, 0))
         try:
             if unit.kind == "config":
                 _scan_config(stream, collector, stats)
             elif unit.kind == "dump":
-                _scan_dump(stream, collector, stats, unit.path)
+                _scan_dump(stream, collector, stats, name_of(unit.path))
             else:
-                stats = scan(stream, needles(), collector, unit.start, unit.end)
+                scan(stream, needles(), collector, unit.start, unit.end, stats)
         finally:
             stream.close()
     except NoDumpError:
@@ -493,32 +495,37 @@ def _scan_unit(unit: Unit, collector: Collector) -> UnitStats:
         error = str(failure)
     except reader.READ_ERRORS as failure:
         error = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
+    if stats.cut_off and not stats.bytes:
+        error = "cut off before its first byte of text"
     return UnitStats(unit, stats.bytes, stats.lines, cut_off=stats.cut_off, error=error)
 
 
-def _read_whole(stream: reader.ByteStream, limit: int) -> bytes:
+def _read_whole(stream: reader.ByteStream, limit: int, stats: ScanStats) -> bytes:
     """Up to `limit` bytes of a file that is read as a whole."""
     parts: list[bytes] = []
     total, chunk = 0, bytearray(1 << 20)
-    while total < limit and (count := stream.readinto(memoryview(chunk))):
-        parts.append(bytes(chunk[:count]))
-        total += count
-    return b"".join(parts)[:limit]
+    try:
+        while total < limit and (count := stream.readinto(memoryview(chunk))):
+            parts.append(bytes(chunk[:count]))
+            total += count
+    except reader.CutOffError:
+        stats.cut_off = True
+    data = b"".join(parts)[:limit]
+    stats.bytes = len(data)
+    return data
 
 
 def _scan_dump(
     stream: reader.ByteStream, collector: Collector, stats: ScanStats, path: str
 ) -> None:
     """A flight-recorder dump: tables of groups and operations. Raises DumpError."""
-    data = _read_whole(stream, MAX_DUMP_BYTES + 1)
-    stats.bytes = len(data)
+    data = _read_whole(stream, MAX_DUMP_BYTES + 1, stats)
     collector.keep_dump(parse_dump(data, path))
 
 
 def _scan_config(stream: reader.ByteStream, collector: Collector, stats: ScanStats) -> None:
     """A saved configuration: the whole file is one block."""
-    data = _read_whole(stream, MAX_CONFIG_BYTES)
-    stats.bytes = len(data)
+    data = _read_whole(stream, MAX_CONFIG_BYTES, stats)
     lines = data.decode("utf-8", "replace").splitlines()
     stats.lines = len(lines)
     if not lines:

@@ -1,4 +1,4 @@
-"""A run directory, a file or standard input -> the log files in it, and what lies beside them.
+"""A run directory, a file, an archive or standard input -> the log files in it.
 
 Nothing outside the run directory is ever opened: links that lead out of it are not followed, and
 neither FIFOs nor devices are touched.
@@ -6,24 +6,34 @@ neither FIFOs nor devices are touched.
 
 from __future__ import annotations
 
-import fnmatch
 import os
-import re
 import stat
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
-from hcp_logscan.model.errors import NothingUnderstoodError, SourceError, UsageError
-from hcp_logscan.model.report import Skipped, Unreadable
-from hcp_logscan.sources import dump_names, kinds, layouts, reader
+from hcp_logscan.model.errors import NothingUnderstoodError, SourceError
+from hcp_logscan.sources import archive, dump_names, kinds, layouts, packed, reader
+from hcp_logscan.sources.place import STDIN, Place
+from hcp_logscan.sources.sorting import (
+    Candidate,
+    FileKind,
+    Selection,
+    Sorter,
+    is_archive,
+    printable,
+    why,
+)
+from hcp_logscan.sources.walk import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
-FileKind = Literal["log", "config", "dump"]
-"""A log, a saved configuration (YAML), or a flight-recorder dump: each is read in its own way."""
+    from hcp_logscan.model.report import Skipped, Unreadable
+
+__all__ = ["Discovered", "FileKind", "LogFile", "Selection", "discover", "run_name"]
 
 _PATH_PARTS_FOR_HINTS: Final = 3
 _GENERIC_NAMES: Final = frozenset({"run", "logs", "output", "outputs", "log", ".", ""})
@@ -33,14 +43,14 @@ _GENERIC_NAMES: Final = frozenset({"run", "logs", "output", "outputs", "log", ".
 class LogFile:
     """One log file and what its path says."""
 
-    path: str
+    path: Place
     "Where to open it; `-` for standard input."
 
     name: str
-    "Relative to the run directory, with `/`."
+    "Relative to the run directory, with `/`; of a member: `logs.tar.gz!/a/b.log`."
 
     size: int
-    "Bytes on disk; 0 where that is not known."
+    "Bytes stored; 0 where that is not known."
 
     hints: layouts.PathHints
     kind: FileKind = "log"
@@ -58,38 +68,6 @@ class Discovered:
     skipped: tuple[Skipped, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which files belong to the run, as the user says."""
-
-    include: tuple[str, ...] = ()
-    "Globs over the relative path or the file name; empty takes all."
-
-    exclude: tuple[str, ...] = ()
-    rank_regex: re.Pattern[str] | None = None
-
-    @classmethod
-    def of(
-        cls, include: Sequence[str] = (), exclude: Sequence[str] = (), rank_regex: str | None = None
-    ) -> Selection:
-        """A selection from options. Raises UsageError for what is no regular expression."""
-        try:
-            pattern = None if rank_regex is None else re.compile(rank_regex)
-        except re.error as error:
-            said = f"--rank-regex {rank_regex!r} is no regular expression: {error}."
-            raise UsageError(said) from error
-        return cls(tuple(include), tuple(exclude), pattern)
-
-    def wants(self, name: str) -> bool:
-        """Whether a relative path passes --include and --exclude."""
-
-        def hit(globs: Sequence[str]) -> bool:
-            base = name.rpartition("/")[2]
-            return any(fnmatch.fnmatch(name, g) or fnmatch.fnmatch(base, g) for g in globs)
-
-        return (not self.include or hit(self.include)) and not hit(self.exclude)
-
-
 def run_name(path: Path) -> str:
     """The name a report of this run gets: generic directory names take their parent's.
 
@@ -104,104 +82,61 @@ def run_name(path: Path) -> str:
     return parts[-1] if parts else "run"
 
 
-def _walk(root: Path) -> Iterator[tuple[Path, os.stat_result | OSError]]:
-    """Regular files below `root` in name order, each real file once; folders that say no, too."""
-    inside = os.path.realpath(root)
-    seen_folders: set[tuple[int, int]] = set()
-    seen_files: set[tuple[int, int]] = set()
-    waiting = [root]
-    while waiting:
-        folder = waiting.pop()
-        try:
-            status = folder.stat()
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError as error:
-            yield folder, error
-            continue
-        if (status.st_dev, status.st_ino) in seen_folders:
-            continue
-        seen_folders.add((status.st_dev, status.st_ino))
-        folders = []
-        for entry in entries:
-            path = Path(entry.path)
-            try:
-                if entry.is_symlink():
-                    real = os.path.realpath(path)
-                    if os.path.commonpath([inside, real]) != inside:
-                        continue
-                status = entry.stat()
-            except OSError as error:
-                yield path, error
-                continue
-            identity = (status.st_dev, status.st_ino)
-            if stat.S_ISDIR(status.st_mode):
-                folders.append(path)
-            elif stat.S_ISREG(status.st_mode) and identity not in seen_files:
-                seen_files.add(identity)
-                yield path, status
-        waiting.extend(reversed(folders))
-
-
 def _head(path: str) -> bytes:
     """The first SNIFF_BYTES text bytes of a file; what there is of a file that is damaged later."""
-    buffer = bytearray(kinds.SNIFF_BYTES)
-    view, filled = memoryview(buffer), 0
     stream = reader.open_bytes(path)
     try:
-        while filled < len(buffer) and (count := stream.readinto(view[filled:])):
-            filled += count
-    except reader.CutOffError:
-        pass
-    except reader.BrokenStreamError:
-        if not filled:
-            raise
+        return reader.read_up_to(stream, kinds.SNIFF_BYTES)
+    except packed.CutOffError:
+        return b""
     finally:
         stream.close()
-    return bytes(view[:filled])
-
-
-def _classify(path: Path, name: str, size: int) -> tuple[str | None, bool]:
-    """Why a file is no log (None if it may be one), and whether it is a flight-recorder dump.
-
-    Raises what reading its head raises.
-    """
-    kind = kinds.by_name(name)
-    dump = dump_names.is_dump_name(name)
-    if not size or (kind and not dump):
-        return kind, False
-    head = _head(str(path))
-    if dump and kinds.dump_content(head):
-        return kind, True
-    return kind or kinds.by_content(head), False
 
 
 def _single(path: Path, selection: Selection) -> Discovered:
     """One file the user pointed at: it is read whatever its name is, but not if it is no text."""
     size = path.stat().st_size
     try:
-        kind = kinds.by_content(_head(str(path))) if size else None
+        head = _head(str(path)) if size else b""
     except reader.READ_ERRORS as error:
-        raise SourceError(f"cannot read {path}: {error}. Check its permissions.") from error
-    if kind:
+        raise SourceError(f"cannot read {path}: {why(error)}. Check its permissions.") from error
+    if is_archive(head):
+        return _archive(path, size, selection)
+    if kind := kinds.by_content(head):
         raise NothingUnderstoodError(f"{path} is no log: it looks like {kind}.")
     hint = layouts.hints(path.name, selection.rank_regex, _above(path.parent))
-    log = LogFile(str(path), _printable(path.name), size, layouts.settle_tasks([hint])[0])
+    log = LogFile(str(path), printable(path.name), size, layouts.settle_tasks([hint])[0])
     stem = path.name.split(".")[0]
     return Discovered(stem if stem not in _GENERIC_NAMES else run_name(path.parent), (log,))
+
+
+def _archive(path: Path, size: int, selection: Selection) -> Discovered:
+    """An archive the user pointed at: as the directory that was packed."""
+    sorter, name = Sorter(selection), printable(path.name)
+    found = archive.look_into(str(path), name, size, sorter)
+    stem = kinds.without_archive_suffix(name)
+    return _discovered(
+        stem if stem not in _GENERIC_NAMES else run_name(path.parent),
+        str(path),
+        [replace(one, said=one.said.removeprefix(f"{stem}/")) for one in found],
+        sorter,
+        [*_above(path.parent), stem],
+    )
 
 
 def _above(root: Path) -> list[str]:
     return [part for part in root.parts if part != "/"][-_PATH_PARTS_FOR_HINTS:]
 
 
-def discover(run_dir: str | os.PathLike[str], selection: Selection = Selection()) -> Discovered:
+def discover(run_dir: str | os.PathLike[str], selection: Selection | None = None) -> Discovered:
     """Find the log files of one run.
 
     Raises SourceError if the path does not exist or cannot be read, NothingUnderstoodError if
     nothing in it can be a log.
     """
-    if os.fspath(run_dir) == reader.STDIN:
-        return Discovered("stdin", (LogFile(reader.STDIN, "-", 0, layouts.PathHints()),))
+    selection = selection or Selection()
+    if os.fspath(run_dir) == STDIN:
+        return Discovered("stdin", (LogFile(STDIN, "-", 0, layouts.PathHints()),))
     given = Path(run_dir)
     try:
         mode = given.stat().st_mode
@@ -214,58 +149,55 @@ def discover(run_dir: str | os.PathLike[str], selection: Selection = Selection()
         if not stat.S_ISREG(mode):
             raise SourceError(f"{given} is neither a file nor a directory.")
         return _single(root, selection)
-
-    names: list[tuple[Path, str, int, FileKind]] = []
-    unreadable: list[Unreadable] = []
-    skipped: Counter[tuple[str, str]] = Counter()
-    for path, status in _walk(root):
-        name = _printable(path.relative_to(root).as_posix())
-        folder = name.rpartition("/")[0] or "."
+    sorter = Sorter(selection)
+    found: list[Candidate] = []
+    archives: list[tuple[str, str, int]] = []
+    for path, status in walk(root):
+        name = printable(path.relative_to(root).as_posix())
         if isinstance(status, OSError):
-            unreadable.append(Unreadable(name, status.strerror or str(status)))
+            sorter.fail(name, status)
             continue
-        outcast = kinds.SKIPPED_FOLDERS.intersection(name.split("/")[:-1])
-        if outcast:
-            skipped["tool folder", name[: name.index(min(outcast)) + len(min(outcast))]] += 1
-        elif not selection.wants(name):
-            skipped["excluded by option", folder] += 1
-        elif name.lower().endswith(kinds.SAVED_CONFIG_SUFFIXES):
-            names.append((path, name, status.st_size, "config"))
-        else:
+        kind = sorter.sort(name, status.st_size, partial(_head, str(path)))
+        if kind == "archive":
+            archives.append((str(path), name, status.st_size))
+        elif kind:
+            found.append(Candidate(str(path), name, name, status.st_size, kind))
+    beside = {one.name: one for one in found}
+    for place, name, size in archives:
+        found += archive.look_into(place, name, size, sorter, partial(_copied, beside, name))
+    return _discovered(run_name(root), str(given), found, sorter, _above(root))
+
+
+def _copied(
+    beside: Mapping[str, Candidate], archive_name: str, name: str, size: int, head: bytes
+) -> bool:
+    """Whether a member of an archive lies beside it, too: many archive their logs and keep them."""
+    folder = archive_name.rpartition("/")[0]
+    for stem in (folder, kinds.without_archive_suffix(archive_name)):
+        same = beside.get(f"{stem}/{name}" if stem else name)
+        if same and same.size >= size:
             try:
-                kind, is_dump = _classify(path, name, status.st_size)
-            except reader.READ_ERRORS as error:
-                unreadable.append(Unreadable(name, _why(error)))
+                start = _head(str(same.place))
+            except reader.READ_ERRORS:
                 continue
-            if is_dump:
-                names.append((path, name, status.st_size, "dump"))
-            elif kind:
-                skipped[kind, folder] += 1
-            else:
-                names.append((path, name, status.st_size, "log"))
-    if not any(kind != "config" for *_, kind in names) and not unreadable:
-        raise NothingUnderstoodError(_nothing(given, skipped))
-    every = layouts.settle_tasks(
-        [layouts.hints(name, selection.rank_regex, _above(root)) for _, name, _, _ in names]
+            if start.startswith(head):
+                return True
+    return False
+
+
+def _discovered(
+    name: str, given: str, found: Sequence[Candidate], sorter: Sorter, above: Sequence[str]
+) -> Discovered:
+    """What was found, with what the paths say. Raises NothingUnderstoodError if it is nothing."""
+    if not any(one.kind != "config" for one in found) and not sorter.unreadable:
+        raise NothingUnderstoodError(_nothing(given, sorter.skipped))
+    rank_regex = sorter.selection.rank_regex
+    every = layouts.settle_tasks([layouts.hints(one.said, rank_regex, above) for one in found])
+    files = (
+        LogFile(one.place, one.name, one.size, _hints_of(one.said, hint, one.kind), one.kind)
+        for one, hint in zip(found, every, strict=True)
     )
-    return Discovered(
-        run_name(root),
-        tuple(
-            LogFile(str(path), name, size, _hints_of(name, hint, kind), kind)
-            for (path, name, size, kind), hint in zip(names, every, strict=True)
-        ),
-        tuple(unreadable),
-        tuple(Skipped(kind, n, folder) for (kind, folder), n in sorted(skipped.items())),
-    )
-
-
-def _printable(name: str) -> str:
-    r"""The name with bytes that are no UTF-8 spelt out: tables and reports hold text only.
-
-    >>> _printable("rank_0\udcff.log")
-    'rank_0\\xff.log'
-    """
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    return Discovered(name, tuple(files), tuple(sorter.unreadable), sorter.all_skipped())
 
 
 def _hints_of(name: str, hint: layouts.PathHints, kind: FileKind) -> layouts.PathHints:
@@ -273,19 +205,11 @@ def _hints_of(name: str, hint: layouts.PathHints, kind: FileKind) -> layouts.Pat
     return layouts.PathHints(rank=dump_names.rank_of_name(name)) if kind == "dump" else hint
 
 
-def _why(error: Exception) -> str:
-    return (
-        (error.strerror if isinstance(error, OSError) else None)
-        or str(error)
-        or type(error).__name__
-    )
-
-
-def _nothing(path: Path, skipped: Counter[tuple[str, str]]) -> str:
+def _nothing(given: str, skipped: Mapping[tuple[str, str], int]) -> str:
     if not skipped:
-        return f"no log file in {path}: the directory is empty."
+        return f"no log file in {given}: it is empty."
     kinds_found = Counter[str]()
     for (kind, _), count in skipped.items():
         kinds_found[kind] += count
     listed = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds_found.items()))
-    return f"no log file in {path}: it holds only {listed}."
+    return f"no log file in {given}: it holds only {listed}."

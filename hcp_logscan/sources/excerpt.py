@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.sources import prefixes, reader
+
+if TYPE_CHECKING:
+    from hcp_logscan.sources.place import Place
 
 WINDOW_BYTES: Final = 16_384
 """How far around a line its neighbours are looked for; longer neighbours are left out."""
@@ -12,22 +15,22 @@ WINDOW_BYTES: Final = 16_384
 Lines = tuple[tuple[int, str], ...]
 
 
-def around(path: str, offset: int, number: int, neighbours: int = 2) -> Lines:
+def around(place: Place, offset: int, number: int, neighbours: int = 2) -> Lines:
     """The line at byte `offset` and up to `neighbours` lines on each side, as (number, text).
 
     `number` is the line's own number. Empty where the file cannot be read again: a stream, a
     compressed file, or a file that is gone or has shrunk since the scan.
     """
-    if not reader.seekable(path):
+    if not reader.seekable(place):
         return ()
     start = max(offset - WINDOW_BYTES, 0)
     try:
-        stream = reader.open_bytes(path, start)
+        stream = reader.open_bytes(place, start)
         try:
-            window = _read(stream, offset - start + WINDOW_BYTES)
+            window = reader.read_up_to(stream, offset - start + WINDOW_BYTES)
         finally:
             stream.close()
-    except OSError:
+    except (reader.CutOffError, *reader.READ_ERRORS):
         return ()
     at = offset - start
     if at >= len(window) or (at and window[at - 1 : at] != b"\n"):
@@ -46,11 +49,3 @@ def around(path: str, offset: int, number: int, neighbours: int = 2) -> Lines:
 def text_of(line: bytes) -> str:
     """A raw line as text: no colours, invalid bytes replaced."""
     return prefixes.clean(line).decode("utf-8", "replace")
-
-
-def _read(stream: reader.ByteStream, wanted: int) -> bytes:
-    buffer = bytearray(wanted)
-    view, filled = memoryview(buffer), 0
-    while filled < wanted and (count := stream.readinto(view[filled:])):
-        filled += count
-    return bytes(view[:filled])

@@ -24,13 +24,16 @@ _BY_SUFFIX: Final = {
     "pickle": ".pkl .pickle .joblib",
     "image": ".png .jpg .jpeg .gif .webp .bmp .ico .mp4 .avi .mov .wav .mp3",
     "trace or profile": ".nsys-rep .qdrep .ncu-rep .prof .pstat .sqlite .db .etl .trace",
-    "archive": ".zip .tar .tgz .tbz2 .txz .7z .rar .whl .jar .deb .rpm .sqsh .sif",
+    "archive": ".zip .tar .tgz .tbz2 .txz .tzst .7z .rar .whl .jar .deb .rpm .sqsh .sif",
     "program": ".so .o .a .dll .exe .pyc .pyo .egg .class .wasm",
     "tokenizer": ".model .vocab .spm .tiktoken .merges",
 }
 _SUFFIX_KIND: Final = {
     suffix: kind for kind, suffixes in _BY_SUFFIX.items() for suffix in suffixes.split()
 }
+_ARCHIVE: Final = re.compile(
+    r"\.(?:zip|tgz|tbz2?|txz|tzst|tar(?:\.(?:gz|zst|xz|bz2))?)$", re.ASCII | re.IGNORECASE
+)
 METRIC_LOGS: Final = frozenset({"logging.jsonl"})
 """JSON lines that a trainer logs its steps to: ms-swift's."""
 
@@ -83,6 +86,24 @@ def by_name(name: str) -> str | None:
     if stem.endswith(".tar"):
         return "archive"
     return _SUFFIX_KIND.get(dot + suffix)
+
+
+def is_archive_name(name: str) -> bool:
+    """Whether a name says that the file is an archive that can be looked into.
+
+    >>> is_archive_name("logs.tar.gz"), is_archive_name("LOGS.ZIP"), is_archive_name("logs.7z")
+    (True, True, False)
+    """
+    return _ARCHIVE.search(name) is not None
+
+
+def without_archive_suffix(name: str) -> str:
+    """The name of what an archive holds.
+
+    >>> without_archive_suffix("node03/run.1.tar.gz")
+    'node03/run.1'
+    """
+    return _ARCHIVE.sub("", name)
 
 
 def by_content(head: bytes) -> str | None:

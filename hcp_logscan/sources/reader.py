@@ -1,184 +1,314 @@
-"""Byte streams of log files: plain, compressed, standard input. Nothing is held but one buffer."""
+"""Byte streams of log files: plain, compressed, standard input, members of archives.
+
+Nothing is held but one buffer.
+"""
 
 from __future__ import annotations
 
-import bz2
 import errno
 import io
-import lzma
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Self
 
-import zstandard
-from isal import igzip_lib
+from hcp_logscan.sources import packed, tar
+from hcp_logscan.sources.packed import (
+    READ_ERRORS,
+    BrokenStreamError,
+    ByteStream,
+    CutOffError,
+    Decompressing,
+    Limited,
+)
+from hcp_logscan.sources.place import STDIN, Member, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from types import TracebackType
 
-STDIN: Final = "-"
-_COMPRESSED_CHUNK: Final = 1 << 17
+__all__ = [
+    "READ_ERRORS",
+    "STDIN",
+    "BrokenStreamError",
+    "ByteStream",
+    "Cursor",
+    "CutOffError",
+    "Decompressing",
+    "Opener",
+    "Region",
+    "compression_of",
+    "open_bytes",
+    "seekable",
+]
+
+_SKIP_BYTES: Final = 1 << 20
+_MAX_OFFSET: Final = (1 << 63) - 1
+ZIP_MAGIC: Final = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+"""A zip begins with a member, with its end where it has none, or with the mark of a split one."""
 
 
-ISAL_ERROR: Final[type[Exception]] = igzip_lib.IsalError  # type: ignore[assignment]
-"""Typed as an instance by its stubs."""
+class _Peeked(io.RawIOBase):
+    """A stream whose first bytes were read already."""
 
+    def __init__(self, head: bytes, raw: io.RawIOBase) -> None:
+        self._head, self._raw = head, raw
 
-class CutOffError(Exception):
-    """A compressed stream ends before its end mark. What was read until then is good."""
+    def readable(self) -> bool:
+        return True
 
-
-class BrokenStreamError(Exception):
-    """A compressed stream holds bytes that do not decompress."""
-
-
-class ByteStream(Protocol):
-    """What the scanner needs of a file: sequential reads into its own buffer."""
-
-    def readinto(self, buffer: memoryview, /) -> int | None:
-        """Fill `buffer` from its start; the number of bytes read, 0 at the end."""
+    def readinto(self, buffer: Any, /) -> int:
+        if not self._head:
+            return self._raw.readinto(buffer) or 0
+        part, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
 
     def close(self) -> None:
-        """Release the file."""
+        self._raw.close()
+        super().close()
 
 
-class Decompressing(io.RawIOBase):
-    """A stream of concatenated compressed members, read through an incremental decompressor.
+def read_up_to(stream: ByteStream, wanted: int) -> bytes:
+    """The next bytes of a stream: fewer than `wanted` only at its end, or where it breaks.
 
-    The standard file classes raise at a cut-off end *instead* of handing over what they have; a log
-    of a killed job is cut off more often than not, so here every byte before the cut is delivered
-    and only the next read raises CutOffError.
+    Raises what a read raises where there is not one byte.
+    """
+    buffer = bytearray(wanted)
+    view, filled = memoryview(buffer), 0
+    try:
+        while filled < wanted and (count := stream.readinto(view[filled:])):
+            filled += count
+    except (CutOffError, *READ_ERRORS):
+        if not filled:
+            raise
+    return bytes(view[:filled])
+
+
+def open_raw(path: str) -> io.RawIOBase:
+    """The bytes of a file as they are stored. Raises OSError as the system reports it."""
+    return io.FileIO(path)
+
+
+def _head(path: str) -> bytes:
+    with open_raw(path) as raw:
+        return read_up_to(raw, packed.MAGIC_BYTES)
+
+
+def compression_of(path: str) -> str:
+    """How a file is compressed, empty for not at all. Raises OSError."""
+    return packed.compression(path, _head(path))
+
+
+def seekable(place: Place) -> bool:
+    """Whether the bytes at an offset can be read again: plain files, and members stored plainly."""
+    if isinstance(place, Member):
+        return place.plain
+    if place == STDIN or packed.suffix_of(place):
+        return False
+    try:
+        return not compression_of(place)
+    except OSError:
+        return True
+
+
+class Cursor:
+    """The bytes of one archive: at any offset of a plain one, only forwards in a compressed one.
+
+    Going back in a compressed one begins it anew.
     """
 
-    def __init__(
-        self, raw: io.RawIOBase, make: Callable[[], Any], errors: tuple[type[Exception], ...]
-    ) -> None:
-        self._raw, self._make, self._errors = raw, make, errors
-        self._member = make()
-        self._pending = b""
-        self._began = False
+    def __init__(self, path: str, outer: str = "", ceiling: int = 0) -> None:
+        self.path, self.outer, self._ceiling = path, outer, ceiling
+        self._failure: Exception | None = None
+        self._stream: io.RawIOBase | None = None
+        self._at = 0
+
+    def _begin(self) -> io.RawIOBase:
+        raw = open_raw(self.path)
+        if opener := packed.OPENERS.get(self.outer):
+            raw = Limited(opener(raw), self._ceiling)
+        self._stream, self._at = raw, 0
+        return raw
+
+    def readinto(self, offset: int, buffer: memoryview) -> int:
+        """Fill `buffer` with bytes from `offset` on; 0 at the end. Raises what a read raises."""
+        if self._failure:
+            raise self._failure
+        stream = self._stream or self._begin()
+        if not self.outer:
+            if offset > _MAX_OFFSET:  # as crafted headers say it
+                return 0
+            stream.seek(offset)
+            return stream.readinto(buffer) or 0
+        try:
+            if offset < self._at:
+                stream.close()
+                stream = self._begin()
+            while self._at < offset:
+                scratch = bytearray(min(offset - self._at, _SKIP_BYTES))
+                if not (count := stream.readinto(scratch) or 0):
+                    return 0
+                self._at += count
+            count = stream.readinto(buffer) or 0
+        except (CutOffError, *READ_ERRORS) as error:
+            self._failure = error  # what lies behind is lost: it is not looked for again
+            raise
+        self._at += count
+        return count
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Up to `size` bytes from `offset` on; fewer only at the end, or where it breaks."""
+        return read_up_to(Region(self, offset, size, whole=False), size)
+
+    def close(self) -> None:
+        """Release the archive."""
+        if self._stream:
+            self._stream.close()
+
+
+class Region(io.RawIOBase):
+    """A stretch of an archive, as a stream. Closing it leaves the archive open."""
+
+    def __init__(self, cursor: Cursor, offset: int, size: int, *, whole: bool = True) -> None:
+        self._cursor, self._offset, self._left, self._whole = cursor, offset, size, whole
 
     def readable(self) -> bool:
         """Say that this stream can be read."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill `buffer` with text bytes; raises CutOffError or BrokenStreamError."""
-        while True:
-            if self._member.eof:
-                self._pending = self._member.unused_data
-                self._member, self._began = self._make(), False
-            if not self._pending and getattr(self._member, "needs_input", True):
-                self._pending = self._raw.read(_COMPRESSED_CHUNK) or b""
-                if not self._pending:
-                    if self._began:
-                        raise CutOffError
-                    return 0
-            if not self._began and not self._pending.strip(b"\0"):
-                self._pending = b""  # zero padding behind the last member, as tar and dd leave it
-                continue
-            self._began = True
-            try:
-                text = self._member.decompress(self._pending, len(buffer))
-            except self._errors as error:
-                raise BrokenStreamError(str(error)) from error
-            self._pending = b""
-            if text:
-                buffer[: len(text)] = text
-                return len(text)
-
-    def close(self) -> None:
-        """Release the file below."""
-        self._raw.close()
-        super().close()
+        """Fill `buffer`; raises CutOffError where the archive ends before the stretch does."""
+        if self._left <= 0:
+            return 0
+        with memoryview(buffer)[: self._left] as view:
+            count = self._cursor.readinto(self._offset, view)
+        if not count and self._whole:
+            raise CutOffError
+        self._offset, self._left = self._offset + count, self._left - count
+        return count
 
 
-_XZ_MEMORY: Final = 256 << 20
-"""Bytes that one .xz may make its decompressor take; `xz -9` asks for 65 MiB."""
+def unpacked(region: io.RawIOBase, member: Member) -> io.RawIOBase:
+    """The file that a stretch of an archive holds, compressed as it may be by itself."""
+    if opener := packed.ZIP_METHODS.get(member.method):
+        region = Limited(opener(region), member.ceiling)
+    if member.crc is not None or member.expanded is not None:
+        region = packed.Checked(region, member.expanded, member.crc)
+    return region
 
-_ZSTD_STEP: Final = 1024
-"""Bytes of a .zst that are decompressed at once: at most about 32 MiB of text."""
 
+class Opener:
+    """Opens one place after the other, and keeps an archive open from one member to the next.
 
-class _ZstdFrame:
-    """One frame, with the methods of `bz2.BZ2Decompressor`.
-
-    zstandard's own stream reader takes the end of a cut-off file for the end of the text.
+    Members of a compressed archive are read in one pass where they are opened in their order.
     """
 
     def __init__(self) -> None:
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._input = self._text = b""
+        self._key: tuple[str, str] | None = None
+        self._cursor: Cursor | None = None
 
-    @property
-    def eof(self) -> bool:
-        return bool(self._frame.eof) and not self._text
+    def __enter__(self) -> Self:
+        return self
 
-    @property
-    def needs_input(self) -> bool:
-        return not self._text and not self._input
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
+        """Release the archive."""
+        self.close()
 
-    @property
-    def unused_data(self) -> bytes:
-        return bytes(self._frame.unused_data) + self._input
+    def close(self) -> None:
+        """Release the archive."""
+        if self._cursor:
+            self._cursor.close()
 
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        self._input += data
-        while self._input and not self._text and not self._frame.eof:
-            step, self._input = self._input[:_ZSTD_STEP], self._input[_ZSTD_STEP:]
-            self._text = self._frame.decompress(step)
-        text, self._text = self._text[:max_length], self._text[max_length:]
-        return text
+    def open(self, place: Place, start: int = 0) -> ByteStream:
+        """The bytes of a place from `start` on, which must be 0 where it is not seekable.
 
-
-def _gzip(raw: io.RawIOBase) -> Decompressing:
-    return Decompressing(
-        raw,
-        lambda: igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP),
-        (ISAL_ERROR, ValueError),
-    )
-
-
-_OPENERS: Final[Mapping[str, Callable[[io.RawIOBase], ByteStream]]] = {
-    ".gz": _gzip,
-    ".zst": lambda raw: Decompressing(raw, _ZstdFrame, (zstandard.ZstdError,)),
-    ".xz": lambda raw: Decompressing(
-        raw, lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY), (lzma.LZMAError, MemoryError)
-    ),
-    ".bz2": lambda raw: Decompressing(raw, bz2.BZ2Decompressor, (OSError, ValueError)),
-}
-
-READ_ERRORS: Final = (BrokenStreamError, OSError)
-"""What a read may raise, besides CutOffError."""
+        A member must be done with before the next is opened. Raises READ_ERRORS.
+        """
+        if not isinstance(place, Member):
+            return _open_path(place, start)
+        key = (place.archive, place.outer)
+        if self._cursor is None or key != self._key:
+            self.close()
+            self._key = key
+            self._cursor = Cursor(place.archive, place.outer, place.ceiling)
+        region = Region(self._cursor, place.offset + start, place.size - start)
+        stream = region if start else unpacked(region, place)
+        if opener := packed.OPENERS.get(place.inner):
+            stream = Limited(opener(stream), place.limit)
+        return stream
 
 
-def compression(name: str) -> str:
-    """The suffix that says how a file is compressed, empty for none.
+class _Owning(io.RawIOBase):
+    """A member's stream that closes its archive."""
 
-    >>> compression("rank0.log.gz"), compression("rank0.log")
-    ('.gz', '')
+    def __init__(self, opener: Opener, stream: ByteStream) -> None:
+        self._opener, self._stream = opener, stream
+
+    def readinto(self, buffer: Any, /) -> int:
+        return self._stream.readinto(buffer) or 0
+
+    def close(self) -> None:
+        self._stream.close()
+        self._opener.close()
+        super().close()
+
+
+def open_bytes(place: Place, start: int = 0) -> ByteStream:
+    """The bytes of one place from `start` on (seekable ones only); `-` is standard input.
+
+    Compressed ones are decompressed; their first bytes decide, not their name. Raises OSError as
+    the system reports it, and BrokenStreamError.
     """
-    return next((suffix for suffix in _OPENERS if name.endswith(suffix)), "")
+    opener = Opener()
+    stream = opener.open(place, start)
+    return _Owning(opener, stream) if isinstance(place, Member) else stream
 
 
-def seekable(path: str) -> bool:
-    """Whether the bytes at an offset can be read again: plain files only."""
-    return path != STDIN and not compression(path)
-
-
-def open_bytes(path: str, start: int = 0) -> ByteStream:
-    """The bytes of a file from `start` on (plain files only); `-` is standard input.
-
-    Raises OSError as the system reports it.
-    """
+def _open_path(path: str, start: int) -> ByteStream:
     if path == STDIN:
-        if sys.stdin is None:
-            raise OSError(errno.EBADF, "standard input is closed")
-        os.set_blocking(sys.stdin.fileno(), True)  # else a slow writer looks like the end
-        return io.FileIO(sys.stdin.fileno(), closefd=False)
-    raw = io.FileIO(path)
-    if opener := _OPENERS.get(compression(path)):
-        return opener(raw)
-    if start:
+        return _standard_input()
+    raw = open_raw(path)
+    try:
+        opener = packed.OPENERS.get(
+            "" if start else packed.compression(path, read_up_to(raw, packed.MAGIC_BYTES))
+        )
+        size = raw.seek(0, os.SEEK_END)
         raw.seek(start)
+    except BaseException:
+        raw.close()
+        raise
+    return Limited(opener(raw), packed.ceiling_of(size)) if opener else raw
+
+
+def _standard_input() -> ByteStream:
+    """Standard input, decompressed where it is compressed.
+
+    Archives are refused: they are read twice, first for what is in them.
+    """
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "standard input is closed")
+    os.set_blocking(sys.stdin.fileno(), True)  # else a slow writer looks like the end
+    raw: io.RawIOBase = io.FileIO(sys.stdin.fileno(), closefd=False)
+    head = read_up_to(raw, packed.MAGIC_BYTES)
+    raw = _Peeked(head, raw)
+    if opener := packed.OPENERS.get(packed.compression("", head)):
+        raw = opener(raw)
+        head = b""
+    if not head.startswith(ZIP_MAGIC):
+        head = _first(raw)
+        raw = _Peeked(head, raw)
+    if head.startswith(ZIP_MAGIC) or tar.is_header(head):
+        raise BrokenStreamError(
+            "standard input is an archive, which cannot be read from a pipe: store it in a file,"
+            " and give the file"
+        )
     return raw
+
+
+def _first(stream: io.RawIOBase) -> bytes:
+    """Bytes for one tar header; none of a compressed stream that is cut off before them."""
+    try:
+        return read_up_to(stream, tar.BLOCK)
+    except CutOffError:
+        return b""

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
-from hcp_logscan.sources.reader import CutOffError
+from hcp_logscan.sources.packed import CutOffError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hcp_logscan.sources.reader import ByteStream
+    from hcp_logscan.sources.packed import ByteStream
 
     Search = Callable[[bytearray, int], list[tuple[int, int]]]
 
@@ -204,16 +204,22 @@ def _blocks(stream: ByteStream, base: int, stats: ScanStats) -> Iterator[_Block]
 
 
 def scan(
-    stream: ByteStream, needles: tuple[bytes, ...], sink: Sink, start: int, end: int | None
+    stream: ByteStream,
+    needles: tuple[bytes, ...],
+    sink: Sink,
+    start: int,
+    end: int | None,
+    stats: ScanStats | None = None,
 ) -> ScanStats:
     """Scan the lines that begin in [start, end) of a file and hand what matters to `sink`.
 
     `stream` stands at `start - 1` (at 0 for the first unit), so that a line that begins exactly at
     `start` is recognised; it is read past `end` only to finish the last line and open blocks. Line
     numbers count from 1 within the unit. Memory is one buffer, whatever the size of the file.
-    Raises what the stream raises, except CutOffError, which ends the scan.
+    Raises what the stream raises, except CutOffError, which ends the scan; `stats` has what was
+    read until then.
     """
-    stats = ScanStats()
+    stats = ScanStats() if stats is None else stats
     region = _Region(make_search(needles), sink)
     skip_partial, mid_line, last_byte = start > 0, False, 10
     for block in _blocks(stream, max(start - 1, 0), stats):

@@ -2,12 +2,13 @@ import bz2
 import gzip
 import lzma
 import os
+import tarfile
 import threading
 
 import pytest
 import zstandard
 
-from hcp_logscan.sources import reader
+from hcp_logscan.sources import packed, reader
 
 TEXT = b"".join(b"line %d of a log\n" % (number * number) for number in range(20_000))
 PACKERS = {
@@ -62,7 +63,7 @@ def test_zero_padding_behind_the_last_member_is_no_damage(tmp_path, suffix):
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_garbage_is_an_error_that_names_itself(tmp_path, suffix):
     path = tmp_path / f"x.log{suffix}"
-    path.write_bytes(b"this is no compressed file at all" * 10)
+    path.write_bytes(b"\x01\x02\x03 this is neither compressed nor a text" * 10)
 
     with pytest.raises(reader.BrokenStreamError, match=r"."):
         read_all(path)
@@ -77,6 +78,48 @@ def test_every_cut_gives_a_beginning_of_the_text(tmp_path, suffix):
         text, cut = read_all(path)
         assert cut
         assert TEXT.startswith(text)
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_first_bytes_decide_where_the_suffix_lies(tmp_path, suffix):
+    lies = {"x.log": PACKERS[suffix](TEXT), f"plain.log{suffix}": TEXT}
+    lies[f"X.LOG{suffix.upper()}"] = PACKERS[suffix](TEXT)
+    for name, data in lies.items():
+        (tmp_path / name).write_bytes(data)
+        assert read_all(tmp_path / name) == (TEXT, False)
+    assert not reader.seekable(str(tmp_path / "x.log"))
+
+
+def test_a_file_that_grows_beyond_the_ceiling_is_read_up_to_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(packed, "MIN_CEILING", 100_000)
+    monkeypatch.setattr(packed, "MAX_RATIO", 2)
+    path = tmp_path / "x.log.gz"
+    path.write_bytes(gzip.compress(bytes(1_000_000)))
+    stream = reader.open_bytes(str(path))
+    assert reader.read_up_to(stream, 200_000) == bytes(100_000)
+    with pytest.raises(reader.BrokenStreamError, match="100,000 bytes"):
+        stream.readinto(memoryview(bytearray(1)))
+    stream.close()
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_compressed_standard_input_is_decompressed(tmp_path, monkeypatch, suffix):
+    path = tmp_path / "x"
+    path.write_bytes(PACKERS[suffix](TEXT))
+    with path.open("rb") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert read_all("-") == (TEXT, False)
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_a_tar_on_standard_input_says_what_to_do(tmp_path, monkeypatch, mode):
+    path = tmp_path / "x"
+    with tarfile.open(path, mode) as archive:
+        archive.addfile(tarfile.TarInfo("a.log"))
+    with path.open("rb") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        with pytest.raises(reader.BrokenStreamError, match="give the file"):
+            read_all("-")
 
 
 def test_a_frame_that_grows_a_thousandfold_is_handed_over_in_pieces(tmp_path):

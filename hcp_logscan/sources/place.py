@@ -1,0 +1,64 @@
+"""Where the bytes of a log are: a path, or a member of an archive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+STDIN: Final = "-"
+"""The path that stands for standard input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file inside an archive: a stretch of its bytes, and how they are packed.
+
+    Its name is for people: it is never opened.
+    """
+
+    archive: str
+    "Where to open the archive."
+
+    name: str
+    "Of the member, as the archive says it."
+
+    offset: int
+    "Of its first byte: in the archive, or in what the archive decompresses to."
+
+    size: int
+    "Bytes stored there."
+
+    outer: str = ""
+    "How the archive as a whole is compressed: such a one is read forwards only."
+
+    ceiling: int = 0
+    "Bytes that a compressed archive, or what a zip packs, may expand to."
+
+    method: int = 0
+    "How a zip packs the member; 0 stores it as it is."
+
+    expanded: int | None = None
+    "Bytes that the zip says it unpacks to."
+
+    crc: int | None = None
+    "CRC-32 that the zip says of them."
+
+    inner: str = ""
+    "How the member's own file is compressed, as `rank0.log.gz` is."
+
+    limit: int = 0
+    "Bytes that it may expand to then."
+
+    @property
+    def plain(self) -> bool:
+        """Whether its text stands in the archive as it is."""
+        return not (self.outer or self.method or self.inner)
+
+
+Place = str | Member
+"""A path, `-`, or a member of an archive."""
+
+
+def name_of(place: Place) -> str:
+    """The name that a place goes by, to look at its end."""
+    return place.name if isinstance(place, Member) else place
