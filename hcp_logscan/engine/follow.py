@@ -22,12 +22,14 @@ from hcp_logscan.engine import plan
 from hcp_logscan.engine.pool import Begun, begun, workers_for_bytes
 from hcp_logscan.engine.scan import BatchResult
 from hcp_logscan.sources import reader
+from hcp_logscan.sources.place import Member
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from hcp_logscan.engine.plan import Unit
     from hcp_logscan.sources.discover import Discovered, LogFile
+    from hcp_logscan.sources.place import Place
 
     Key = tuple[int, int] | str
     """Device and inode; the path where a file cannot be looked at."""
@@ -134,7 +136,8 @@ class Follower:
                 same = before.alike(now)
                 if same and not (whole and before.held):
                     continue
-                if same or (before.grew_to(now) and _unchanged(file.path, before)):
+                grew = _grows(file.path, file.kind) and before.grew_to(now)
+                if same or (grew and _unchanged(_disk_path(file.path), before)):
                     start = before.settled
             end = None if whole else _last_line_end(file, now.size)
             held = end is not None and end < now.size
@@ -158,36 +161,50 @@ class Follower:
         """Note how the file was seen, and which of its new units are settled."""
         mine = [stats for stats in result.units if stats.unit.file == work.file]
         at = settled = work.start
-        more = work.units[0].kind == "log" and reader.seekable(work.units[0].path)
+        path = _disk_path(work.units[0].path)
+        more = _grows(work.units[0].path, work.units[0].kind)
         flags = []
         for number, stats in enumerate(mine):
             at += stats.bytes
             last = number == len(mine) - 1
             enough = not last or at - settled >= SETTLE_BYTES
             more = more and enough and not stats.unfinished and stats.error is None
-            more = more and _read(stats.unit.path, at - 1, 1) == b"\n"
+            more = more and _read(path, at - 1, 1) == b"\n"
             flags.append(more)
             settled = at if more else settled
         failed = any(stats.error for stats in mine)
-        marks = _marks(work.units[0].path, settled)
+        marks = _marks(path, settled)
         self._seen[work.key] = replace(work.seen, settled=settled, marks=marks, failed=failed)
         yield from flags
 
 
 def _look(file: LogFile) -> tuple[Key, _Seen]:
-    """Which file it is, and how it is now."""
+    """Which file it is, and how it is now. A member of an archive changes as its archive does."""
+    path = _disk_path(file.path)
     try:
-        status = os.stat(file.path)  # noqa: PTH116 - beside the other calls of `os`
+        status = os.stat(path)  # noqa: PTH116 - beside the other calls of `os`
     except OSError:
-        return file.path, _Seen(-1, -1, file.kind)
-    return (status.st_dev, status.st_ino), _Seen(status.st_size, status.st_mtime_ns, file.kind)
+        return file.name, _Seen(-1, -1, file.kind)
+    inside = isinstance(file.path, Member)
+    key: Key = file.name if inside else (status.st_dev, status.st_ino)
+    return key, _Seen(status.st_size, status.st_mtime_ns, file.kind)
+
+
+def _disk_path(place: Place) -> str:
+    """The file on disk that holds it."""
+    return place.archive if isinstance(place, Member) else place
+
+
+def _grows(place: Place, kind: str) -> bool:
+    """Whether it may be read from the middle once it has grown."""
+    return kind == "log" and not isinstance(place, Member) and reader.seekable(place)
 
 
 def _same(found: Discovered, before: Discovered) -> bool:
     """Whether the same files are there, and the same is said of the others."""
 
     def names(run: Discovered) -> list[tuple[str, str]]:
-        return [(file.name, file.path) for file in run.files]
+        return [(file.name, str(file.path)) for file in run.files]
 
     return names(found) == names(before) and (found.unreadable, found.skipped) == (
         before.unreadable,
@@ -197,7 +214,7 @@ def _same(found: Discovered, before: Discovered) -> bool:
 
 def _units(index: int, file: LogFile, start: int, end: int | None, size: int) -> Iterator[Unit]:
     """The bytes from `start` to `end` as units; what cannot be read from the middle is one."""
-    if file.kind != "log" or not reader.seekable(file.path):
+    if not _grows(file.path, file.kind):
         yield from (replace(unit, file=index) for unit in plan.units([file]))
         return
     stop = size if end is None else end
@@ -209,10 +226,10 @@ def _units(index: int, file: LogFile, start: int, end: int | None, size: int) ->
 
 def _last_line_end(file: LogFile, size: int) -> int | None:
     """Where the last line that has an end ends; None reads all there is."""
-    if file.kind != "log" or not reader.seekable(file.path) or size <= 0:
+    if not _grows(file.path, file.kind) or size <= 0:
         return None
     start = max(size - _LINE_BYTES, 0)
-    at = _read(file.path, start, size - start).rfind(b"\n")
+    at = _read(_disk_path(file.path), start, size - start).rfind(b"\n")
     return start + at + 1 if at >= 0 else (0 if not start else None)
 
 
