@@ -39,7 +39,10 @@ INTERVAL_S: Final = 2.0
 """Between two looks."""
 
 IDLE_PER_BUSY: Final = 4
-"""At least that many times as long as a look took: one fifth of a CPU is the most it costs."""
+"""Many times as long as a look took, where that is more: one fifth of the time it is busy."""
+
+LONGEST_S: Final = 30.0
+"""But no longer than that: the first look, which reads all there is, may have taken minutes."""
 
 _NAP_S: Final = 0.1
 """How soon a Ctrl-C is noticed."""
@@ -85,7 +88,7 @@ def follow(
             screen.update(look)
             if last or _stopped(look.report, gate):
                 break
-            stop.wait(max(INTERVAL_S, IDLE_PER_BUSY * (time.monotonic() - began)))
+            stop.wait(_pause(time.monotonic() - began))
             last = stop.asked
     if look.report is None:
         assert look.trouble is not None
@@ -95,6 +98,15 @@ def follow(
     failed = write(look.report, shown, outputs, charts)
     code = gate.code(look.report)
     return EXIT_USAGE if failed else code
+
+
+def _pause(took: float) -> float:
+    """Seconds until the next look, after one that took so many.
+
+    >>> _pause(0.1), _pause(2), _pause(60)
+    (2.0, 8, 30.0)
+    """
+    return max(INTERVAL_S, min(IDLE_PER_BUSY * took, LONGEST_S))
 
 
 def _stopped(report: Report | None, gate: Gate) -> bool:

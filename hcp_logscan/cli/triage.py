@@ -70,6 +70,12 @@ def _real(run_dir: str) -> Path | str:
         return run_dir
 
 
+def _name(run_dir: str) -> str:
+    """Name of a run that was not found."""
+    real = _real(run_dir)
+    return run_name(real) if isinstance(real, Path) else run_dir
+
+
 def folders(outputs: Sequence[Path] | None, shown: Shown) -> tuple[Path, ...]:
     """Where the reports go. Raises UsageError for what is, or looks like, a single file."""
     for path in outputs or ():
@@ -111,7 +117,8 @@ def triage(
                     raise
                 except HcpLogscanError as error:
                     failed[argument] = error
-            book.refuse(argument, run_dir, failed[argument])
+            name = found[argument].name if argument in found else _name(run_dir)
+            book.refuse(argument, name, failed[argument])
     said = {str(error) for error in failed.values() if isinstance(error, UsageError)}
     if len(failed) == len(run_dirs) and len(said) == 1:
         raise UsageError(said.pop())
@@ -154,14 +161,12 @@ class _Book:
         row = judged(report.data, name, argument, code, next(filter(None, links), ""))
         self._rows.append((row, report.data if self._wanted.shown is Shown.JSON else None))
 
-    def refuse(self, argument: int, run_dir: str, error: HcpLogscanError) -> None:
+    def refuse(self, argument: int, name: str, error: HcpLogscanError) -> None:
         """A run without one."""
         from hcp_logscan.reporting.redact import redact_text
         from hcp_logscan.reporting.triage import Row
 
         level = self._wanted.redact
-        real = _real(run_dir)
-        name = run_name(real) if isinstance(real, Path) else "stdin"
         name = self._named(redact_text(name, level), argument)
         said = redact_text(str(error), level)
         self._rows.append((Row(name, argument, error.exit_code, error=said), None))

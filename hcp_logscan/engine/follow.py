@@ -20,7 +20,7 @@ import polars as pl
 
 from hcp_logscan.engine import plan
 from hcp_logscan.engine.pool import Begun, begun, workers_for_bytes
-from hcp_logscan.engine.scan import BatchResult
+from hcp_logscan.engine.scan import BatchResult, UnitStats
 from hcp_logscan.sources import reader
 from hcp_logscan.sources.place import Member
 
@@ -98,7 +98,7 @@ class Follower:
         Lines without an end are left for later unless the `whole` of every file is wanted. Raises
         SourceError if a worker was killed.
         """
-        looks = [_look(file) for file in found.files]
+        looks = list(_looks(found.files))
         keys = [key for key, _ in looks]
         work = list(self._work(found.files, looks, whole=whole))
         if not work and self._found is not None and _same(found, self._found):
@@ -112,7 +112,10 @@ class Follower:
             for key, settled in self._owners
         ]
         self._seen = {key: seen for key, seen in self._seen.items() if key in present - stale}
-        settled = [flag for one in work for flag in self._settle(one, result)]
+        fresh: dict[int, list[UnitStats]] = {one.file: [] for one in work}
+        for stats in result.units:
+            fresh[stats.unit.file].append(stats)
+        settled = [flag for one in work for flag in self._settle(one, fresh[one.file])]
         owners = [owner for owner, keep in zip(self._owners, kept, strict=True) if keep]
         self._owners = owners + [
             (keys[stats.unit.file], flag) for stats, flag in zip(result.units, settled, strict=True)
@@ -157,9 +160,8 @@ class Follower:
                     result = _joined(result, part)
         return result
 
-    def _settle(self, work: _Work, result: BatchResult) -> Iterator[bool]:
+    def _settle(self, work: _Work, mine: Sequence[UnitStats]) -> Iterator[bool]:
         """Note how the file was seen, and which of its new units are settled."""
-        mine = [stats for stats in result.units if stats.unit.file == work.file]
         at = settled = work.start
         path = _disk_path(work.units[0].path)
         more = _grows(work.units[0].path, work.units[0].kind)
@@ -176,6 +178,16 @@ class Follower:
         marks = _marks(path, settled)
         self._seen[work.key] = replace(work.seen, settled=settled, marks=marks, failed=failed)
         yield from flags
+
+
+def _looks(files: Sequence[LogFile]) -> Iterator[tuple[Key, _Seen]]:
+    """Which file each is. One that was renamed meanwhile may be met twice: it has one key."""
+    known: set[Key] = set()
+    for file in files:
+        key, now = _look(file)
+        key = file.path if key in known else key
+        known.add(key)
+        yield key, now
 
 
 def _look(file: LogFile) -> tuple[Key, _Seen]:

@@ -213,6 +213,24 @@ def test_what_is_wrong_with_one_run_is_said_with_its_name(capsys):
     assert "hcp22-tee" not in said
 
 
+def test_an_interrupt_leaves_whole_reports_and_no_index(monkeypatch, capsys):
+    from hcp_logscan import api
+
+    real = api.examine
+
+    def examine(run_dir, *arguments, **options):
+        if run_dir == INACTIVE:
+            raise KeyboardInterrupt
+        return real(run_dir, *arguments, **options)
+
+    monkeypatch.setattr(api, "examine", examine)
+
+    assert main([HEALTHY, INACTIVE, *STATIC]) == 130
+    assert "no partial report is left" in capsys.readouterr().err
+    (report,) = Path("reports").iterdir()
+    assert report.read_text().endswith("</html>\n")
+
+
 def test_secrets_in_names_are_hidden_everywhere(capsys):
     secret = "hf_" + "aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cD2f"
     run_of(Path("x", secret), "hello\n")

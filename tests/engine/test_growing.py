@@ -170,6 +170,18 @@ def test_a_file_that_was_cut_and_written_anew_is_read_from_its_beginning(tmp_pat
     assert read(follower, tmp_path)
 
 
+def test_a_file_met_twice_while_it_is_renamed_counts_once_afterwards(tmp_path):
+    (tmp_path / "a.log").write_bytes(DUMP)
+    (tmp_path / "b.log").write_bytes(DUMP[:4000])
+    found = discover(tmp_path)
+    (tmp_path / "b.log").unlink()
+    (tmp_path / "b.log").hardlink_to(tmp_path / "a.log")
+    follower = Follower(1)
+    assert follower.read(found) is not None
+
+    assert read(follower, tmp_path)
+
+
 def test_a_file_that_goes_takes_its_rows_with_it(tmp_path):
     for name in ("a.log", "b.log"):
         (tmp_path / name).write_bytes(DUMP)
