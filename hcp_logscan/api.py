@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hcp_logscan.analysis.attempt import AttemptAnalysis
     from hcp_logscan.analysis.run import Analysis
     from hcp_logscan.engine.pool import Begun
+    from hcp_logscan.engine.start import EngineName
     from hcp_logscan.model.finding import Evidence, Finding, Judgement, Verdict
     from hcp_logscan.model.report import RedactionLevel
 
@@ -154,7 +155,9 @@ def scan(
     exclude: Sequence[str] = (),
     rank_regex: str | None = None,
     redact: RedactionLevel = "secrets",
-    workers: int = 1,
+    engine: EngineName = "local",
+    workers: int | None = None,
+    scheduler: str | None = None,
     begun: Begun | None = None,
 ) -> Report:
     """Scan the logs of one run, in this process unless more `workers` are asked for.
@@ -165,8 +168,10 @@ def scan(
     those before `.hcp-logscan.toml` in the run directory. `peak_tflops` is the dense peak of one
     GPU at the precision of the run. `redact` says what `Report.data`, every document and every
     error message hide; `Report.tables` and `Report.facts` are never redacted. `workers` above 1
-    starts fresh interpreters, so a script needs the usual `if __name__ == "__main__":`; `begun` is
-    a scan that the command line began.
+    starts fresh interpreters, so a script needs the usual `if __name__ == "__main__":`. The engine
+    "dask" has the workers of the cluster at `scheduler`, else as many processes as `workers` says,
+    else one per CPU; it always needs that guard without a `scheduler`. `begun` is a scan that the
+    command line began.
 
     Raises HcpLogscanError: with `exit_code` 2 for a path, rule or option that cannot be used, with
     3 where nothing was understood.
@@ -186,7 +191,11 @@ def scan(
     stated = Stated(said.gpu, said.precision, said.peak_tflops)
     options = Options(selection, said.world_size, job, stated)
     with _hidden(redact):
-        analysis = examine(run_dir, options, workers=workers, scan=begun)
+        if engine == "local":
+            workers = workers or 1
+        analysis = examine(
+            run_dir, options, engine=engine, workers=workers, scheduler=scheduler, scan=begun
+        )
     judgements, findings = judge(chosen, analysis.facts, analysis.events)
     data = redacted(_report_data(analysis, judgements, findings), redact)
     tables = {**analysis.events, "iterations": analysis.facts["iterations"]}

@@ -11,8 +11,8 @@ from hcp_logscan.analysis import attempts, config, failures, gpus, iterations, j
 from hcp_logscan.analysis.attempt import AttemptAnalysis, Unsure, analyse_attempt
 from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.health import health_of, rank_rows
-from hcp_logscan.engine.pool import begun, workers_for
 from hcp_logscan.engine.run import Tables, merge
+from hcp_logscan.engine.start import started
 from hcp_logscan.model.errors import NothingUnderstoodError, UsageError
 from hcp_logscan.model.report import Health, RankRow, Unreadable
 from hcp_logscan.sources.discover import Selection, discover
@@ -84,20 +84,22 @@ def examine(
     run_dir: str | PathLike[str],
     options: Options | None = None,
     *,
-    workers: int = 1,
+    workers: int | None = 1,
+    engine: str = "local",
+    scheduler: str | None = None,
     scan: Begun | None = None,
 ) -> Analysis:
     """Discover, scan and analyse one run directory, file or stream.
 
-    `scan` is a scan of it that has begun. Raises SourceError, NothingUnderstoodError, or
-    UsageError for a job that is not there.
+    `scan` is a scan of it that has begun. Raises SourceError, EngineError, NothingUnderstoodError,
+    or UsageError for a job that is not there.
     """
     options = options or Options()
     if scan is not None:
         return analyse(merge(scan.found, scan.results()), options)
     found = discover(run_dir, options.selection)
-    with begun(found, workers_for(found, workers)) as started:
-        return analyse(merge(found, started.results()), options)
+    with started(found, engine=engine, workers=workers, scheduler=scheduler) as begun:
+        return analyse(merge(found, begun.results()), options)
 
 
 def _pick(found: Sequence[Job], wanted: str | None) -> Job:

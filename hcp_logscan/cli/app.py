@@ -41,6 +41,13 @@ class Precision(StrEnum):
     FP32 = "fp32"
 
 
+class Engine(StrEnum):
+    """Where files are scanned."""
+
+    LOCAL = "local"
+    DASK = "dask"
+
+
 class Redact(StrEnum):
     """What all outputs hide."""
 
@@ -185,6 +192,10 @@ def run(
             " nothing."
         ),
     ] = Redact.SECRETS,
+    engine: Annotated[
+        Engine,
+        typer.Option(help="Where files are scanned: on this machine, or by the workers of dask."),
+    ] = Engine.LOCAL,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -194,6 +205,14 @@ def run(
             help="Processes that scan; 1 scans in this one. Without it, small logs are scanned"
             " here and large ones by one process per CPU.",
             show_default=False,
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDR",
+            help="Scan on the dask cluster whose scheduler is at tcp://host:port; without it,"
+            " --engine dask starts --workers processes.",
         ),
     ] = None,
     follow: Annotated[
@@ -292,10 +311,14 @@ def run(
                 said=Settings(world_size, gpu, precision, peak_tflops),
                 job=job,
                 selection=selection,
+                engine=engine.value,
                 workers=workers,
+                scheduler=scheduler,
                 redact=redact.value,
             )
             runs = distinct(run_dirs)
+            if engine is not Engine.LOCAL and (follow or len(runs) > 1):
+                raise UsageError("--engine dask scans one RUN_DIR, once: without --follow.")
             if follow:
                 from hcp_logscan.cli.follow import checked
                 from hcp_logscan.cli.follow import follow as follow_run
@@ -367,7 +390,9 @@ def _scan(
     *,
     settings: Sequence[str] = (),
     said: Settings | None = None,
+    engine: str = "local",
     workers: int | None = None,
+    scheduler: str | None = None,
     selection: Selection | None = None,
     redact: RedactionLevel = "secrets",
     running: Begun | None = None,
@@ -379,14 +404,16 @@ def _scan(
     run that has begun already.
     """
     from hcp_logscan.cli.progress import watched
-    from hcp_logscan.engine.pool import begun, workers_for
+    from hcp_logscan.engine.start import started as begun
     from hcp_logscan.sources.discover import Selection
     from hcp_logscan.sources.settings import Settings, load, of_run
 
     told = Settings() if said is None else load(Path.cwd()).under(of_run(run_dir)).under(said)
     if running is None:
         found = _discovered(run_dir, selection or Selection(), redact)
-        started: AbstractContextManager[Begun] = watched(begun(found, workers_for(found, workers)))
+        started: AbstractContextManager[Begun] = watched(
+            begun(found, engine=engine, workers=workers, scheduler=scheduler)
+        )
     else:
         started = nullcontext(running)
     with started as scanning:

@@ -22,7 +22,7 @@ from hcp_logscan.engine import plan
 from hcp_logscan.engine.pool import Begun, begun, workers_for_bytes
 from hcp_logscan.engine.scan import BatchResult, UnitStats
 from hcp_logscan.sources import reader
-from hcp_logscan.sources.place import Member
+from hcp_logscan.sources.place import Member, on_disk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -140,7 +140,7 @@ class Follower:
                 if same and not (whole and before.held):
                     continue
                 grew = _grows(file.path, file.kind) and before.grew_to(now)
-                if same or (grew and _unchanged(_disk_path(file.path), before)):
+                if same or (grew and _unchanged(on_disk(file.path), before)):
                     start = before.settled
             end = None if whole else _last_line_end(file, now.size)
             held = end is not None and end < now.size
@@ -163,7 +163,7 @@ class Follower:
     def _settle(self, work: _Work, mine: Sequence[UnitStats]) -> Iterator[bool]:
         """Note how the file was seen, and which of its new units are settled."""
         at = settled = work.start
-        path = _disk_path(work.units[0].path)
+        path = on_disk(work.units[0].path)
         more = _grows(work.units[0].path, work.units[0].kind)
         flags = []
         for number, stats in enumerate(mine):
@@ -185,14 +185,14 @@ def _looks(files: Sequence[LogFile]) -> Iterator[tuple[Key, _Seen]]:
     known: set[Key] = set()
     for file in files:
         key, now = _look(file)
-        key = file.path if key in known else key
+        key = file.name if key in known else key
         known.add(key)
         yield key, now
 
 
 def _look(file: LogFile) -> tuple[Key, _Seen]:
     """Which file it is, and how it is now. A member of an archive changes as its archive does."""
-    path = _disk_path(file.path)
+    path = on_disk(file.path)
     try:
         status = os.stat(path)  # noqa: PTH116 - beside the other calls of `os`
     except OSError:
@@ -200,11 +200,6 @@ def _look(file: LogFile) -> tuple[Key, _Seen]:
     inside = isinstance(file.path, Member)
     key: Key = file.name if inside else (status.st_dev, status.st_ino)
     return key, _Seen(status.st_size, status.st_mtime_ns, file.kind)
-
-
-def _disk_path(place: Place) -> str:
-    """The file on disk that holds it."""
-    return place.archive if isinstance(place, Member) else place
 
 
 def _grows(place: Place, kind: str) -> bool:
@@ -241,7 +236,7 @@ def _last_line_end(file: LogFile, size: int) -> int | None:
     if not _grows(file.path, file.kind) or size <= 0:
         return None
     start = max(size - _LINE_BYTES, 0)
-    at = _read(_disk_path(file.path), start, size - start).rfind(b"\n")
+    at = _read(on_disk(file.path), start, size - start).rfind(b"\n")
     return start + at + 1 if at >= 0 else (0 if not start else None)
 
 

@@ -70,13 +70,15 @@ def _units(files: Sequence[LogFile], unit_bytes: int) -> Iterator[Unit]:
             yield Unit(index, file.path, start, end, size=size)
 
 
-def batches(work: Iterable[Unit], workers: int, total: int) -> list[list[Unit]]:
+def batches(
+    work: Iterable[Unit], workers: int, total: int, most: int = UNIT_BYTES
+) -> list[list[Unit]]:
     """Units in their order, put together so that every worker gets several batches.
 
-    `total` is the size of all of them in bytes. A compressed archive is one batch, however large:
-    another would have to decompress it again.
+    `total` is the size of all of them in bytes, `most` that of a batch, give or take its last unit.
+    A compressed archive is one batch, however large: another would have to decompress it again.
     """
-    wanted = min(max(total // (workers * _BATCHES_PER_WORKER), _LEAST_BATCH), UNIT_BYTES)
+    wanted = min(max(total // (workers * _BATCHES_PER_WORKER), _LEAST_BATCH), most)
     made: list[list[Unit]] = []
     size = wanted
     archive: str | None = None

@@ -14,10 +14,10 @@ import sys
 import threading
 import time
 from collections import deque
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from hcp_logscan.engine.plan import batches, units
 from hcp_logscan.model.errors import SourceError
@@ -25,7 +25,6 @@ from hcp_logscan.sources import reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from concurrent.futures import Future
 
     from hcp_logscan.engine.plan import Unit
     from hcp_logscan.engine.scan import BatchResult
@@ -74,12 +73,19 @@ def available_cpus() -> int:
     return os.cpu_count() or 1
 
 
+class Pending(Protocol):
+    """A batch that somebody scans: a future of a process pool, or of a cluster."""
+
+    def result(self) -> BatchResult:
+        """Wait for the tables."""
+
+
 @dataclass(frozen=True, slots=True)
 class Begun:
     """A scan of a run that is under way."""
 
     found: Discovered
-    futures: tuple[Future[BatchResult], ...] | None
+    futures: tuple[Pending, ...] | None
     "Batches in worker processes; None scans in this process, once the results are asked for."
 
     work: tuple[Unit, ...] | None = None
@@ -185,8 +191,10 @@ def _submitted(found: Discovered, workers: int, executor: ProcessPoolExecutor) -
 
 def _broken(running: Begun) -> bool:
     """Whether the workers broke down before this run's turn came: another run is to blame."""
-    done = (future for future in running.futures or () if future.done())
-    return any(isinstance(future.exception(), BrokenProcessPool) for future in done)
+    mine = (future for future in running.futures or () if isinstance(future, Future))
+    return any(
+        isinstance(future.exception(), BrokenProcessPool) for future in mine if future.done()
+    )
 
 
 def _stop(executor: ProcessPoolExecutor) -> None:

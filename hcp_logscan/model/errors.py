@@ -20,6 +20,10 @@ class SourceError(HcpLogscanError):
     """The run directory cannot be read at all."""
 
 
+class EngineError(HcpLogscanError):
+    """Workers that cannot be used, or that were lost."""
+
+
 class RuleError(HcpLogscanError):
     """A rule file that cannot be loaded or that fails its own examples."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 STDIN: Final = "-"
@@ -62,3 +63,15 @@ Place = str | Member
 def name_of(place: Place) -> str:
     """The name that a place goes by, to look at its end."""
     return place.name if isinstance(place, Member) else place
+
+
+def on_disk(place: Place) -> str:
+    """The file that holds it: itself, or its archive."""
+    return place.archive if isinstance(place, Member) else place
+
+
+def absolute(place: Place) -> Place:
+    """The same place for a process that stands in another directory."""
+    if isinstance(place, Member):
+        return replace(place, archive=str(Path(place.archive).absolute()))
+    return str(Path(place).absolute())
