@@ -170,8 +170,7 @@ def scan(
     error message hide; `Report.tables` and `Report.facts` are never redacted. `workers` above 1
     starts fresh interpreters, so a script needs the usual `if __name__ == "__main__":`. The engine
     "dask" has the workers of the cluster at `scheduler`, else as many processes as `workers` says,
-    else one per CPU; it always needs that guard without a `scheduler`. `begun` is a scan that the
-    command line began.
+    else one per CPU. `begun` is a scan that the command line began.
 
     Raises HcpLogscanError: with `exit_code` 2 for a path, rule or option that cannot be used, with
     3 where nothing was understood.

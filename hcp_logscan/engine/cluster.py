@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import logging
 import os
 import re
+import select
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 import warnings
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from hcp_logscan.engine import remote, versions
@@ -28,7 +33,7 @@ from hcp_logscan.sources import reader
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from distributed import Client, Future, LocalCluster
+    from distributed import Client, Future
 
     from hcp_logscan.engine.scan import BatchResult
     from hcp_logscan.sources.discover import Discovered
@@ -42,15 +47,13 @@ CONNECT_S: Final = 5.0
 WORKERS_S: Final = 60.0
 """For its first worker, or for all workers of a cluster of our own, to be there."""
 
+END_S: Final = 5.0
+"""For our own cluster to end."""
+
 _ADDRESS: Final = re.compile(
     r"(?:(?:tcp|tls|ws|wss)://)?(?:[\w.-]+|\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]):\d{1,5}"
 )
 _QUIET: Final = ("distributed", "tornado", "asyncio", "bokeh")
-_CONFIG: Final = {
-    "distributed.worker.profile.enabled": False,  # it samples the scan a hundred times a second
-    "distributed.diagnostics.nvml": False,
-    "distributed.admin.large-graph-warning-threshold": "1GiB",  # many small tasks, no large one
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,54 +89,62 @@ def begun(found: Discovered, workers: int | None, scheduler: str | None) -> Iter
     happened. Raises UsageError where dask is not installed, EngineError where the cluster cannot be
     used.
     """
-    try:
-        import dask  # noqa: PLC0415 - an extra, and slow
-        import distributed  # noqa: F401, PLC0415
-    except ImportError as error:
-        raise UsageError("--engine dask needs an extra: pip install 'hcp-logscan[dask]'") from error
+    if importlib.util.find_spec("distributed") is None:
+        raise UsageError("--engine dask needs an extra: pip install 'hcp-logscan[dask]'")
     if scheduler is not None and not _ADDRESS.fullmatch(scheduler):
         raise UsageError(f"{scheduler!r} is no address of a scheduler, like tcp://host:8786.")
     if any(file.path == reader.STDIN for file in found.files):
         raise UsageError("standard input is read in this process: scan it with --engine local.")
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_quiet())
-        stack.enter_context(dask.config.set(_CONFIG))
         wanted = workers or min(available_cpus(), MAX_WORKERS)
-        where = scheduler or stack.enter_context(_own_cluster(wanted))
-        client = stack.enter_context(_connected(where, 1 if scheduler else wanted))
+        address = scheduler or stack.enter_context(_own_cluster(wanted))
+        stack.enter_context(_quiet())
+        client = stack.enter_context(_connected(address, 1 if scheduler else wanted))
         total = sum(file.size for file in found.files)
         made = batches(units(found.files), len(client.nthreads()), total, BATCH_BYTES)
         tasks = [remote.task_of(batch, found.files) for batch in made]
-        futures = client.map(remote.scan, tasks, key="hcp-logscan", pure=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a large graph: there are many small tasks
+            futures = client.map(remote.scan, tasks, key="hcp-logscan", pure=False)
         yield Begun(found, tuple(map(_Batch, tasks, futures)))
 
 
 @contextlib.contextmanager
-def _connected(where: str | LocalCluster, least: int) -> Iterator[Client]:
+def _connected(address: str, least: int) -> Iterator[Client]:
     """A client of a cluster whose workers can run our code. Raises EngineError."""
-    from distributed import Client  # noqa: PLC0415 - an extra
-
-    name = where if isinstance(where, str) else "of this process"
-    if isinstance(where, str):
-        _reach(where)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of other versions: these are an error below
-            client = Client(where, timeout=CONNECT_S, set_as_default=False, name="hcp-logscan")
-    except OSError as error:
-        raise EngineError(f"no connection to the dask scheduler {name}: {error}.") from error
+    _reach(address)
+    client = _client(address)
     try:
         try:
             client.wait_for_workers(least, timeout=WORKERS_S)
         except TimeoutError as error:
             raise EngineError(
-                f"the scheduler {name} has fewer than {least} workers after {WORKERS_S:.0f} s."
+                f"the scheduler {address} has fewer than {least} workers after {WORKERS_S:.0f} s."
                 " Start workers first."
             ) from error
         versions.check(cast("Mapping[str, Any]", client.get_versions(packages=versions.PACKAGES)))
         yield client
     finally:
         client.close()
+
+
+def _client(address: str) -> Client:
+    """A new client. Raises EngineError."""
+    from distributed import Client  # noqa: PLC0415 - an extra
+
+    with warnings.catch_warnings(), ThreadPoolExecutor(1) as thread:
+        warnings.simplefilter("ignore")  # of other versions: these are an error of our own
+        making = thread.submit(
+            Client, address, timeout=CONNECT_S, set_as_default=False, name="hcp-logscan"
+        )
+        try:
+            return making.result()
+        except OSError as error:
+            raise EngineError(f"no connection to the scheduler {address}: {error}.") from error
+        except KeyboardInterrupt:
+            with contextlib.suppress(OSError):
+                making.result().close()  # half made, it would wait for itself, and complain
+            raise
 
 
 def _reach(address: str) -> None:
@@ -164,39 +175,37 @@ async def _kind(address: str) -> str:
 
 
 @contextlib.contextmanager
-def _own_cluster(workers: int) -> Iterator[LocalCluster]:
-    """A cluster of processes on this machine that ends with the scan."""
-    import dask  # noqa: PLC0415 - an extra
-    from distributed import LocalCluster  # noqa: PLC0415
-
+def _own_cluster(workers: int) -> Iterator[str]:
+    """The scheduler's address of a cluster on this machine that ends with the scan."""
+    program = [sys.executable, "-P", "-m", "hcp_logscan.engine.workers", str(workers)]
+    seen = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, seen))}
     with (
         tempfile.TemporaryDirectory(prefix="hcp-logscan-", ignore_cleanup_errors=True) as scratch,
-        dask.config.set({"temporary-directory": scratch}),
+        subprocess.Popen(  # noqa: S603 - this interpreter, and a number
+            [*program, scratch],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as process,
     ):
-        cluster = LocalCluster(
-            n_workers=0,  # they are started where an interrupt ends them, too
-            threads_per_worker=1,
-            # its HTTP server starts without a dashboard, too: on any port, or 8787 may be taken
-            scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-            silence_logs=logging.CRITICAL + 1,
-            memory_limit=0,
-            env={"POLARS_MAX_THREADS": "1"},  # the workers are the parallelism
-        )
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
-            cluster.scale(workers)
-            yield cluster
+            ready = select.select([process.stdout], [], [], WORKERS_S)[0]
+            address = process.stdout.readline().decode().strip() if ready else ""
+            if not address:
+                command = " ".join(program)
+                raise EngineError(f"the workers did not start. To see why, run: {command} /tmp")
+            yield address
         finally:
-            _stop(cluster)
-            cluster.close()
-
-
-def _stop(cluster: LocalCluster) -> None:
-    """End the workers at once: what they are reading is not wanted any more."""
-    for nanny in cluster.workers.values():
-        nanny.close_gracefully()  # so that it starts no other worker
-        if nanny.pid:
+            process.stdin.close()  # it ends, with its workers
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(END_S)
             with contextlib.suppress(ProcessLookupError):
-                os.kill(nanny.pid, signal.SIGKILL)
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager

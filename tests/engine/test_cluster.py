@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import importlib.util
 import json
 import os
 import re
@@ -228,7 +229,9 @@ def test_an_interrupted_scan_leaves_no_process_no_report_and_no_folder(tmp_path)
         _, said = process.communicate(timeout=WAIT_S)
     finally:
         process.kill()
-    assert (process.returncode, said) == (130, "hcp-logscan: interrupted; no report was written.\n")
+    assert said == "hcp-logscan: interrupted; no report was written.\n"
+    # CPython ends by the signal itself if it came while source text was executed (dataclasses)
+    assert process.returncode in {130, -signal.SIGINT}
     assert until(lambda: all(map(gone, workers)))
     assert list((tmp_path / "scratch").iterdir()) == []
     assert not (tmp_path / "reports").exists()
@@ -378,14 +381,17 @@ def test_the_address_of_a_worker_is_none_of_a_scheduler(running):
         on(place)
 
 
-def test_a_cluster_without_workers_is_an_error(monkeypatch):
+def test_a_cluster_with_too_few_workers_is_an_error(running, monkeypatch):
     monkeypatch.setattr(cluster, "WORKERS_S", 0.1)
-    with (
-        cluster._quiet(),
-        cluster._own_cluster(0) as empty,
-        pytest.raises(HcpLogscanError, match="Start workers first"),
-    ):
-        on(empty.scheduler_address)
+    few = cluster._connected(running.address, 3)
+    with pytest.raises(HcpLogscanError, match=r"fewer than 3 workers .* Start workers first"), few:
+        pass
+
+
+def test_workers_that_do_not_start_are_an_error(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(HcpLogscanError, match=r"did not start.*/bin/false -P -m hcp_logscan\.eng"):
+        on(None, workers=1)
 
 
 @pytest.mark.parametrize("address", ["", "host", "ftp://host:1", "tcp://a b:1", "tcp://host:port"])
@@ -406,6 +412,6 @@ def test_options_that_do_not_go_together_are_refused():
 
 
 def test_a_missing_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(HcpLogscanError, match=r"pip install 'hcp-logscan\[dask\]'"):
         on("tcp://127.0.0.1:1")
