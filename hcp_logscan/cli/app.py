@@ -332,6 +332,7 @@ def run(
                     charts,
                     selection=selection,
                     workers=workers,
+                    redact=redact.value,
                 )
                 raise typer.Exit(code)
             if len(runs) > 1:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hcp_logscan.cli.show import Charts
     from hcp_logscan.cli.triage import ScanRun
     from hcp_logscan.engine.follow import Follower
+    from hcp_logscan.model.report import RedactionLevel
     from hcp_logscan.sources.discover import Selection
 
 INTERVAL_S: Final = 2.0
@@ -73,13 +74,14 @@ def follow(
     *,
     selection: Selection,
     workers: int | None,
+    redact: RedactionLevel,
 ) -> int:
     """Follow a run until a finding stops it or Ctrl-C; write the report; the exit code.
 
     Raises what scanning raises where there is nothing to report at the end, and KeyboardInterrupt
     at a second Ctrl-C.
     """
-    look = _Look(run_dir, scan_run, selection, workers)
+    look = _Look(run_dir, scan_run, selection, workers, redact)
     with _stoppable() as stop, _screen(shown) as screen:
         last = False
         while True:
@@ -117,10 +119,15 @@ class _Look:
     """What is known of the run: its last report, or why there is none yet."""
 
     def __init__(
-        self, run_dir: str, scan_run: ScanRun, selection: Selection, workers: int | None
+        self,
+        run_dir: str,
+        scan_run: ScanRun,
+        selection: Selection,
+        workers: int | None,
+        redact: RedactionLevel,
     ) -> None:
         self._run_dir, self._scan_run, self._selection = run_dir, scan_run, selection
-        self._workers = workers
+        self._workers, self._redact = workers, redact
         self._follower: Follower | None = None
         self._first = True
         self.report: Report | None = None
@@ -131,12 +138,12 @@ class _Look:
         try:
             self._read(whole=whole)
             self.trouble = None if self.report is not None else self.trouble
-        except NothingUnderstoodError as error:
-            self.trouble = error
-        except SourceError as error:  # gone for a while, or for good
-            if self._first:
-                raise
-            self.trouble = error
+        except (NothingUnderstoodError, SourceError) as error:  # gone for a while, or for good
+            from hcp_logscan.reporting.redact import redact_text
+
+            self.trouble = type(error)(redact_text(str(error), self._redact))
+            if self._first and isinstance(error, SourceError):
+                raise self.trouble from None
         self._first = False
 
     def _read(self, *, whole: bool) -> None:

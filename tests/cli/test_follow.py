@@ -202,6 +202,15 @@ def test_what_cannot_be_followed_is_a_usage_error(arguments, said, capsys):
     assert said in capsys.readouterr().err
 
 
+def test_secrets_in_what_is_said_of_the_run_are_hidden(capsys):
+    secret = "hf_" + "aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cD2f"
+
+    assert main([f"/no/{secret}", "--follow"]) == 2
+    said = capsys.readouterr().err
+    assert "cannot read" in said
+    assert secret not in said
+
+
 def test_a_run_that_is_gone_for_a_while_keeps_its_report(job, capsys):
     append("a.log", HEALTHY)
     steps = [lambda: Path("run").rename("away"), lambda: None]
