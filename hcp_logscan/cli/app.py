@@ -89,9 +89,9 @@ def run(
         typer.Argument(
             metavar="RUN_DIR",
             help="Directory of one job's logs, a single log file, an archive (.tar, .tar.gz,"
-            " .tar.zst, .zip), or - for standard input."
-            " Files may be compressed (.gz, .zst, .xz, .bz2). Several give a report each, and a"
-            " table and reports/index.html of them, worst first.",
+            " .tar.zst, .zip), a URL of any of these (sftp://, s3:// …: extra remote), or - for"
+            " standard input. Files may be compressed (.gz, .zst, .xz, .bz2). Several give a report"
+            " each, and a table and reports/index.html of them, worst first.",
             show_default=False,
         ),
     ] = None,

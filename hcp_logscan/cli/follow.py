@@ -56,11 +56,13 @@ do not stop `--follow`; they count once the run is followed no more."""
 
 
 def checked(run_dirs: Sequence[str]) -> str:
-    """The run to follow. Raises UsageError for several, and for standard input."""
+    """The run to follow. Raises UsageError for several, standard input, and URLs."""
     if len(run_dirs) > 1:
         raise UsageError("--follow reads one RUN_DIR.")
     if run_dirs[0] == reader.STDIN:
         raise UsageError("--follow reads files; standard input is read to its end without it.")
+    if "://" in run_dirs[0]:
+        raise UsageError("--follow reads files of this machine, not those behind a URL.")
     return run_dirs[0]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.sources import reader
-from hcp_logscan.sources.place import Member, Place
+from hcp_logscan.sources.place import Member, Place, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,8 +43,9 @@ class Unit:
     def stream(self) -> tuple[str, int] | None:
         """Compressed archive that it lies in, and where; None of what can be read by itself."""
         place = self.path
-        packed = isinstance(place, Member) and place.outer
-        return (place.archive, place.offset) if isinstance(place, Member) and packed else None
+        if isinstance(place, Member) and place.outer:
+            return name_of(place.archive), place.offset
+        return None
 
 
 def units(files: Sequence[LogFile], unit_bytes: int = UNIT_BYTES) -> Iterator[Unit]:

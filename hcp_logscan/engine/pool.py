@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from hcp_logscan.engine.plan import batches, units
 from hcp_logscan.model.errors import SourceError
 from hcp_logscan.sources import reader
+from hcp_logscan.sources.place import Place, Remote, holder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -63,7 +64,13 @@ def workers_for(found: Discovered, wanted: int | None) -> int:
         return 1
     if wanted is not None:
         return wanted
+    if any(_of_server(file.path) for file in found.files):
+        return 1  # a server may refuse many connections: who wants them says so
     return workers_for_bytes(sum(file.size for file in found.files))
+
+
+def _of_server(place: Place) -> bool:
+    return isinstance(holder(place), Remote)
 
 
 def available_cpus() -> int:

@@ -26,6 +26,7 @@ from hcp_logscan.sources.sorting import Candidate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from hcp_logscan.sources.place import File
     from hcp_logscan.sources.sorting import Sorter
 
     Copied = Callable[[str, int, bytes], bool]
@@ -53,7 +54,7 @@ class _Listed:
 
 
 def look_into(
-    path: str, name: str, size: int, sorter: Sorter, copied: Copied = lambda *_: False
+    path: File, name: str, size: int, sorter: Sorter, copied: Copied = lambda *_: False
 ) -> list[Candidate]:
     """The logs in an archive, in the order in which a directory would have them.
 
@@ -93,7 +94,7 @@ def _with_limits(found: list[Candidate]) -> Iterator[Candidate]:
             yield one
 
 
-def _listed(cursor: Cursor, path: str, size: int, name: str, sorter: Sorter) -> Iterator[_Listed]:
+def _listed(cursor: Cursor, path: File, size: int, name: str, sorter: Sorter) -> Iterator[_Listed]:
     if not cursor.outer and cursor.read(0, tar.BLOCK).startswith(ZIP_MAGIC):
         listing = _of_zip(cursor, path, size, name, sorter)
     else:
@@ -112,7 +113,7 @@ def _clamped(member: Member, archive_size: int) -> Member:
     return replace(member, size=min(member.size, there + 1))
 
 
-def _of_tar(cursor: Cursor, path: str, size: int) -> Iterator[_Listed]:
+def _of_tar(cursor: Cursor, path: File, size: int) -> Iterator[_Listed]:
     outer, ceiling = cursor.outer, packed.ceiling_of(size) if cursor.outer else 0
     for entry in tar.entries(cursor):
         name = None if entry.name is None else entry.name.decode("utf-8", "backslashreplace")
@@ -122,7 +123,7 @@ def _of_tar(cursor: Cursor, path: str, size: int) -> Iterator[_Listed]:
         yield _Listed(name, "file" if sparse else entry.kind, member, trouble if sparse else "")
 
 
-def _of_zip(cursor: Cursor, path: str, size: int, name: str, sorter: Sorter) -> Iterator[_Listed]:
+def _of_zip(cursor: Cursor, path: File, size: int, name: str, sorter: Sorter) -> Iterator[_Listed]:
     entries = zips.directory(cursor, size)
     if entries is None:
         sorter.fail(

@@ -1,4 +1,4 @@
-"""A run directory, a file, an archive or standard input -> the log files in it.
+"""A run directory, a file, an archive, a URL or standard input -> the log files in it.
 
 Nothing outside the run directory is ever opened: links that lead out of it are not followed, and
 neither FIFOs nor devices are touched.
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.model.errors import NothingUnderstoodError, SourceError
-from hcp_logscan.sources import archive, dump_names, kinds, layouts, packed, reader
-from hcp_logscan.sources.place import STDIN, Place
+from hcp_logscan.sources import archive, dump_names, kinds, layouts, reader, remote
+from hcp_logscan.sources.place import STDIN, File, Member, Place, Remote
 from hcp_logscan.sources.sorting import (
     Candidate,
     FileKind,
@@ -29,7 +29,7 @@ from hcp_logscan.sources.sorting import (
 from hcp_logscan.sources.walk import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from hcp_logscan.model.report import Skipped, Unreadable
 
@@ -82,46 +82,50 @@ def run_name(path: Path) -> str:
     return parts[-1] if parts else "run"
 
 
-def _head(path: str) -> bytes:
-    """The first SNIFF_BYTES text bytes of a file; what there is of a file that is damaged later."""
-    stream = reader.open_bytes(path)
-    try:
-        return reader.read_up_to(stream, kinds.SNIFF_BYTES)
-    except packed.CutOffError:
-        return b""
-    finally:
-        stream.close()
+class _Look:
+    """Reads the head of one file, and remembers how it is compressed."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self.packed = ""
+
+    def __call__(self) -> bytes:
+        self.packed, head = reader.look(self._file)
+        return head
+
+    def place(self) -> File:
+        """The place of the file as far as it is known."""
+        file = self._file
+        return replace(file, packed=self.packed) if isinstance(file, Remote) else file
 
 
-def _single(path: Path, selection: Selection) -> Discovered:
-    """One file the user pointed at: it is read whatever its name is, but not if it is no text."""
-    size = path.stat().st_size
+def _single(file: File, size: int, selection: Selection, given: str, path: Path) -> Discovered:
+    """One file the user pointed at: it is read whatever its name is, but not if it is no text.
+
+    An archive is read as the directory that was packed. `path` is how its name and folders read.
+    """
+    look = _Look(file)
     try:
-        head = _head(str(path)) if size else b""
+        head = look() if size else b""
     except reader.READ_ERRORS as error:
-        raise SourceError(f"cannot read {path}: {why(error)}. Check its permissions.") from error
+        raise SourceError(f"cannot read {given}: {why(error)}. Check its permissions.") from error
+    name = printable(path.name)
     if is_archive(head):
-        return _archive(path, size, selection)
+        sorter = Sorter(selection)
+        stem = kinds.without_archive_suffix(name)
+        found = archive.look_into(file, name, size, sorter)
+        inside = [replace(one, said=one.said.removeprefix(f"{stem}/")) for one in found]
+        above = [*_above(path.parent), stem]
+        return _discovered(_stem_name(stem, path), given, inside, sorter, above)
     if kind := kinds.by_content(head):
-        raise NothingUnderstoodError(f"{path} is no log: it looks like {kind}.")
+        raise NothingUnderstoodError(f"{given} is no log: it looks like {kind}.")
     hint = layouts.hints(path.name, selection.rank_regex, _above(path.parent))
-    log = LogFile(str(path), printable(path.name), size, layouts.settle_tasks([hint])[0])
-    stem = path.name.split(".")[0]
-    return Discovered(stem if stem not in _GENERIC_NAMES else run_name(path.parent), (log,))
+    log = LogFile(look.place(), name, size, layouts.settle_tasks([hint])[0])
+    return Discovered(_stem_name(path.name.split(".")[0], path), (log,))
 
 
-def _archive(path: Path, size: int, selection: Selection) -> Discovered:
-    """An archive the user pointed at: as the directory that was packed."""
-    sorter, name = Sorter(selection), printable(path.name)
-    found = archive.look_into(str(path), name, size, sorter)
-    stem = kinds.without_archive_suffix(name)
-    return _discovered(
-        stem if stem not in _GENERIC_NAMES else run_name(path.parent),
-        str(path),
-        [replace(one, said=one.said.removeprefix(f"{stem}/")) for one in found],
-        sorter,
-        [*_above(path.parent), stem],
-    )
+def _stem_name(stem: str, path: Path) -> str:
+    return stem if stem not in _GENERIC_NAMES else run_name(path.parent)
 
 
 def _above(root: Path) -> list[str]:
@@ -134,8 +138,10 @@ def discover(run_dir: str | os.PathLike[str], selection: Selection | None = None
     Raises SourceError if the path does not exist or cannot be read, NothingUnderstoodError if
     nothing in it can be a log.
     """
-    selection = selection or Selection()
-    if os.fspath(run_dir) == STDIN:
+    selection, text = selection or Selection(), os.fspath(run_dir)
+    if remote.is_url(text):
+        return _remote(text, selection)
+    if text == STDIN:
         return Discovered("stdin", (LogFile(STDIN, "-", 0, layouts.PathHints()),))
     given = Path(run_dir)
     try:
@@ -148,24 +154,50 @@ def discover(run_dir: str | os.PathLike[str], selection: Selection | None = None
     if not stat.S_ISDIR(mode):
         if not stat.S_ISREG(mode):
             raise SourceError(f"{given} is neither a file nor a directory.")
-        return _single(root, selection)
+        return _single(str(root), given.stat().st_size, selection, str(given), root)
+    files = (
+        (str(path), path.relative_to(root).as_posix(), _size_or_error(status))
+        for path, status in walk(root)
+    )
+    return _directory(files, selection, run_name(root), str(given), _above(root))
+
+
+def _size_or_error(status: os.stat_result | OSError) -> int | OSError:
+    return status if isinstance(status, OSError) else status.st_size
+
+
+def _remote(url: str, selection: Selection) -> Discovered:
+    """A run behind a URL. Raises UsageError where its protocol cannot be spoken."""
+    top, is_folder, size = remote.root(url)
+    path, given = Path("/") / top.path.rstrip("/"), remote.shown(url)
+    if not is_folder:
+        return _single(top, size, selection, given, path)
+    return _directory(remote.walk(top), selection, run_name(path), given, _above(path))
+
+
+def _directory(
+    files: Iterable[tuple[File, str, int | OSError]],
+    selection: Selection,
+    name: str,
+    given: str,
+    above: Sequence[str],
+) -> Discovered:
+    """The logs among the files of a directory (place, relative name, size or why not)."""
     sorter = Sorter(selection)
     found: list[Candidate] = []
-    archives: list[tuple[str, str, int]] = []
-    for path, status in walk(root):
-        name = printable(path.relative_to(root).as_posix())
-        if isinstance(status, OSError):
-            sorter.fail(name, status)
-            continue
-        kind = sorter.sort(name, status.st_size, partial(_head, str(path)))
-        if kind == "archive":
-            archives.append((str(path), name, status.st_size))
+    archives: list[tuple[File, str, int]] = []
+    for file, raw_name, size in files:
+        called, look = printable(raw_name), _Look(file)
+        if isinstance(size, OSError):
+            sorter.fail(called, size)
+        elif (kind := sorter.sort(called, size, look)) == "archive":
+            archives.append((file, called, size))
         elif kind:
-            found.append(Candidate(str(path), name, name, status.st_size, kind))
+            found.append(Candidate(look.place(), called, called, size, kind))
     beside = {one.name: one for one in found}
-    for place, name, size in archives:
-        found += archive.look_into(place, name, size, sorter, partial(_copied, beside, name))
-    return _discovered(run_name(root), str(given), found, sorter, _above(root))
+    for file, called, size in archives:
+        found += archive.look_into(file, called, size, sorter, partial(_copied, beside, called))
+    return _discovered(name, given, found, sorter, above)
 
 
 def _copied(
@@ -175,9 +207,9 @@ def _copied(
     folder = archive_name.rpartition("/")[0]
     for stem in (folder, kinds.without_archive_suffix(archive_name)):
         same = beside.get(f"{stem}/{name}" if stem else name)
-        if same and same.size >= size:
+        if same and same.size >= size and not isinstance(same.place, Member):
             try:
-                start = _head(str(same.place))
+                _, start = reader.look(same.place)
             except reader.READ_ERRORS:
                 continue
             if start.startswith(head):

@@ -1,13 +1,27 @@
-"""Where the bytes of a log are: a path, or a member of an archive."""
+"""Where the bytes of a log are: a path, a file of a server, or a member of an archive."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 STDIN: Final = "-"
 """The path that stands for standard input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A file of a server."""
+
+    url: str = field(repr=False)
+    "How to connect to the server: the RUN_DIR, with its credentials."
+
+    path: str
+    "On the server."
+
+    packed: str = ""
+    "How the file is compressed, once it is known."
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +31,7 @@ class Member:
     Its name is for people: it is never opened.
     """
 
-    archive: str
+    archive: str | Remote
     "Where to open the archive."
 
     name: str
@@ -56,22 +70,35 @@ class Member:
         return not (self.outer or self.method or self.inner)
 
 
-Place = str | Member
-"""A path, `-`, or a member of an archive."""
+File = str | Remote
+"""What is opened by itself."""
+
+Place = str | Remote | Member
+"""A path, `-`, a file of a server, or a member of an archive."""
 
 
 def name_of(place: Place) -> str:
     """The name that a place goes by, to look at its end."""
-    return place.name if isinstance(place, Member) else place
+    if isinstance(place, Member):
+        return place.name
+    return place.path if isinstance(place, Remote) else place
 
 
-def on_disk(place: Place) -> str:
+def holder(place: Place) -> str | Remote:
     """The file that holds it: itself, or its archive."""
     return place.archive if isinstance(place, Member) else place
 
 
+def on_disk(place: Place) -> str:
+    """The path of the file that holds it; of a remote one, its path on the server."""
+    found = holder(place)
+    return found.path if isinstance(found, Remote) else found
+
+
 def absolute(place: Place) -> Place:
     """The same place for a process that stands in another directory."""
-    if isinstance(place, Member):
-        return replace(place, archive=str(Path(place.archive).absolute()))
-    return str(Path(place).absolute())
+    found = holder(place)
+    if isinstance(found, Remote):
+        return place
+    path = str(Path(found).absolute())
+    return replace(place, archive=path) if isinstance(place, Member) else path

@@ -1,4 +1,4 @@
-"""Byte streams of log files: plain, compressed, standard input, members of archives.
+"""Byte streams of log files: plain, compressed, standard input, remote, members of archives.
 
 Nothing is held but one buffer.
 """
@@ -11,7 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from hcp_logscan.sources import packed, tar
+from hcp_logscan.sources import kinds, packed, remote, tar
 from hcp_logscan.sources.packed import (
     READ_ERRORS,
     BrokenStreamError,
@@ -20,7 +20,7 @@ from hcp_logscan.sources.packed import (
     Decompressing,
     Limited,
 )
-from hcp_logscan.sources.place import STDIN, Member, Place
+from hcp_logscan.sources.place import STDIN, File, Member, Place, Remote, name_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -36,6 +36,7 @@ __all__ = [
     "Opener",
     "Region",
     "compression_of",
+    "look",
     "open_bytes",
     "seekable",
 ]
@@ -83,25 +84,40 @@ def read_up_to(stream: ByteStream, wanted: int) -> bytes:
     return bytes(view[:filled])
 
 
-def open_raw(path: str) -> io.RawIOBase:
+def open_raw(file: File) -> io.RawIOBase:
     """The bytes of a file as they are stored. Raises OSError as the system reports it."""
-    return io.FileIO(path)
+    return remote.open_raw(file) if isinstance(file, Remote) else io.FileIO(file)
 
 
-def _head(path: str) -> bytes:
-    with open_raw(path) as raw:
-        return read_up_to(raw, packed.MAGIC_BYTES)
-
-
-def compression_of(path: str) -> str:
+def compression_of(file: File) -> str:
     """How a file is compressed, empty for not at all. Raises OSError."""
-    return packed.compression(path, _head(path))
+    with open_raw(file) as raw:
+        return packed.compression(name_of(file), read_up_to(raw, packed.MAGIC_BYTES))
+
+
+def look(file: File) -> tuple[str, bytes]:
+    """How a file is compressed, and its first SNIFF_BYTES text bytes: what there is of them.
+
+    Raises READ_ERRORS where there is not one.
+    """
+    with open_raw(file) as raw:
+        head = read_up_to(raw, packed.MAGIC_BYTES)
+        said = packed.compression(name_of(file), head)
+        stream: io.RawIOBase = _Peeked(head, raw)
+        if opener := packed.OPENERS.get(said):
+            stream = opener(stream)
+        try:
+            return said, read_up_to(stream, kinds.SNIFF_BYTES)
+        except CutOffError:
+            return said, b""
 
 
 def seekable(place: Place) -> bool:
     """Whether the bytes at an offset can be read again: plain files, and members stored plainly."""
     if isinstance(place, Member):
         return place.plain
+    if isinstance(place, Remote):
+        return not place.packed
     if place == STDIN or packed.suffix_of(place):
         return False
     try:
@@ -116,14 +132,14 @@ class Cursor:
     Going back in a compressed one begins it anew.
     """
 
-    def __init__(self, path: str, outer: str = "", ceiling: int = 0) -> None:
-        self.path, self.outer, self._ceiling = path, outer, ceiling
+    def __init__(self, file: File, outer: str = "", ceiling: int = 0) -> None:
+        self.file, self.outer, self._ceiling = file, outer, ceiling
         self._failure: Exception | None = None
         self._stream: io.RawIOBase | None = None
         self._at = 0
 
     def _begin(self) -> io.RawIOBase:
-        raw = open_raw(self.path)
+        raw = open_raw(self.file)
         if opener := packed.OPENERS.get(self.outer):
             raw = Limited(opener(raw), self._ceiling)
         self._stream, self._at = raw, 0
@@ -203,7 +219,7 @@ class Opener:
     """
 
     def __init__(self) -> None:
-        self._key: tuple[str, str] | None = None
+        self._key: tuple[File, str] | None = None
         self._cursor: Cursor | None = None
 
     def __enter__(self) -> Self:
@@ -226,7 +242,7 @@ class Opener:
         A member must be done with before the next is opened. Raises READ_ERRORS.
         """
         if not isinstance(place, Member):
-            return _open_path(place, start)
+            return _standard_input() if place == STDIN else _open_file(place, start)
         key = (place.archive, place.outer)
         if self._cursor is None or key != self._key:
             self.close()
@@ -265,15 +281,16 @@ def open_bytes(place: Place, start: int = 0) -> ByteStream:
     return _Owning(opener, stream) if isinstance(place, Member) else stream
 
 
-def _open_path(path: str, start: int) -> ByteStream:
-    if path == STDIN:
-        return _standard_input()
-    raw = open_raw(path)
+def _open_file(file: File, start: int) -> ByteStream:
+    raw = open_raw(file)
     try:
-        opener = packed.OPENERS.get(
-            "" if start else packed.compression(path, read_up_to(raw, packed.MAGIC_BYTES))
-        )
-        size = raw.seek(0, os.SEEK_END)
+        if isinstance(file, Remote):
+            said = file.packed
+        else:
+            head = b"" if start else read_up_to(raw, packed.MAGIC_BYTES)
+            said = packed.compression(file, head) if head else ""
+        opener = packed.OPENERS.get(said)
+        size = raw.seek(0, os.SEEK_END) if opener else 0
         raw.seek(start)
     except BaseException:
         raw.close()
