@@ -138,22 +138,23 @@ def _of_zip(cursor: Cursor, path: File, size: int, name: str, sorter: Sorter) ->
             trouble = "damaged: no member stands where the archive's directory says"
         elif entry.method and entry.method not in packed.ZIP_METHODS:
             trouble = f"packed with method {entry.method}, which is not supported"
-        elif entry.kind == "file":
+        before = left
+        if entry.kind == "file" and not trouble:
             left -= entry.size if entry.expanded is None else entry.expanded
-        if left < 0:
-            raise packed.BrokenStreamError(packed.bomb(packed.ceiling_of(size)))
         called = entry.name if "/" in entry.name else entry.name.replace("\\", "/")
         member = Member(
             path,
             called,
             entry.offset,
             entry.size,
-            ceiling=packed.ceiling_of(entry.size),
+            ceiling=min(packed.ceiling_of(entry.size), before),
             method=entry.method,
             expanded=entry.expanded,
             crc=entry.crc,
         )
         yield _Listed(called, entry.kind, member, trouble)
+        if left < 0:
+            raise packed.BrokenStreamError(packed.bomb(packed.ceiling_of(size)))
 
 
 def _kept(
