@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from hcp_logscan.engine import remote, versions
-from hcp_logscan.engine.plan import batches, units
+from hcp_logscan.engine.plan import batches, of_run
 from hcp_logscan.engine.pool import MAX_WORKERS, Begun, available_cpus
 from hcp_logscan.model.errors import EngineError, UsageError
 from hcp_logscan.sources import reader
@@ -101,7 +101,7 @@ def begun(found: Discovered, workers: int | None, scheduler: str | None) -> Iter
         stack.enter_context(_quiet())
         client = stack.enter_context(_connected(address, 1 if scheduler else wanted))
         total = sum(file.size for file in found.files)
-        made = batches(units(found.files), len(client.nthreads()), total, BATCH_BYTES)
+        made = batches(of_run(found), len(client.nthreads()), total, BATCH_BYTES)
         tasks = [remote.task_of(batch, found.files) for batch in made]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a large graph: there are many small tasks

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from hcp_logscan.engine.plan import Unit
+    from hcp_logscan.model.line_format import LineFormat
     from hcp_logscan.sources.discover import Discovered, LogFile
     from hcp_logscan.sources.place import Place
 
@@ -100,7 +101,7 @@ class Follower:
         """
         looks = list(_looks(found.files))
         keys = [key for key, _ in looks]
-        work = list(self._work(found.files, looks, whole=whole))
+        work = list(self._work(found.files, looks, found.formats, whole=whole))
         if not work and self._found is not None and _same(found, self._found):
             return None
         result = self._scanned(found, work)
@@ -130,7 +131,12 @@ class Follower:
         return Begun(found, (_done(self._kept),))
 
     def _work(
-        self, files: Sequence[LogFile], looks: Sequence[tuple[Key, _Seen]], *, whole: bool
+        self,
+        files: Sequence[LogFile],
+        looks: Sequence[tuple[Key, _Seen]],
+        formats: tuple[LineFormat, ...],
+        *,
+        whole: bool,
     ) -> Iterator[_Work]:
         for index, (file, (key, now)) in enumerate(zip(files, looks, strict=True)):
             before = self._seen.get(key)
@@ -144,7 +150,8 @@ class Follower:
                     start = before.settled
             end = None if whole else _last_line_end(file, now.size)
             held = end is not None and end < now.size
-            work = tuple(_units(index, file, start, end, now.size))
+            cut = _units(index, file, start, end, now.size)
+            work = tuple(replace(unit, formats=formats) for unit in cut)
             yield _Work(index, key, start, work, replace(now, held=held))
 
     def _scanned(self, found: Discovered, work: Sequence[_Work]) -> BatchResult:

@@ -11,7 +11,8 @@ from hcp_logscan.sources.place import Member, Place, name_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from hcp_logscan.sources.discover import FileKind, LogFile
+    from hcp_logscan.model.line_format import LineFormat
+    from hcp_logscan.sources.discover import Discovered, FileKind, LogFile
 
 UNIT_BYTES: Final = 32 << 20
 """A larger plain file is cut: one of 40 GB and 64 small ones keep all workers busy alike."""
@@ -39,6 +40,9 @@ class Unit:
     size: int = 0
     "Bytes on disk, to balance the work by; 0 where that is not known."
 
+    formats: tuple[LineFormat, ...] = ()
+    "Users' line formats, the same in every unit of a run: whoever scans it has them at hand."
+
     @property
     def stream(self) -> tuple[str, int] | None:
         """Compressed archive that it lies in, and where; None of what can be read by itself."""
@@ -48,27 +52,45 @@ class Unit:
         return None
 
 
-def units(files: Sequence[LogFile], unit_bytes: int = UNIT_BYTES) -> Iterator[Unit]:
+def units(
+    files: Sequence[LogFile],
+    unit_bytes: int = UNIT_BYTES,
+    formats: tuple[LineFormat, ...] = (),
+) -> Iterator[Unit]:
     """Cut files into units; what cannot be read from the middle is one unit.
 
     Members of a compressed archive come last, in the order in which they are read.
     """
-    made = list(_units(files, unit_bytes))
+    made = list(_units(files, unit_bytes, formats))
     yield from (unit for unit in made if not unit.stream)
     yield from sorted((unit for unit in made if unit.stream), key=lambda unit: unit.stream or ())
 
 
-def _units(files: Sequence[LogFile], unit_bytes: int) -> Iterator[Unit]:
+def of_run(found: Discovered) -> Iterator[Unit]:
+    """All units of a run."""
+    return units(found.files, formats=found.formats)
+
+
+def _units(
+    files: Sequence[LogFile], unit_bytes: int, formats: tuple[LineFormat, ...]
+) -> Iterator[Unit]:
     for index, file in enumerate(files):
         again = reader.seekable(file.path)
         if file.kind != "log" or not again or file.size <= unit_bytes:
             kept = not again
-            yield Unit(index, file.path, kind=file.kind, keep_text=kept, size=file.size)
+            yield Unit(
+                index,
+                file.path,
+                kind=file.kind,
+                keep_text=kept,
+                size=file.size,
+                formats=formats,
+            )
             continue
         starts = list(range(0, file.size, unit_bytes))
         for start, end in zip(starts, [*starts[1:], None], strict=True):
             size = (file.size if end is None else end) - start
-            yield Unit(index, file.path, start, end, size=size)
+            yield Unit(index, file.path, start, end, size=size, formats=formats)
 
 
 def batches(

@@ -19,7 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from hcp_logscan.engine.plan import batches, units
+from hcp_logscan.engine.plan import batches, of_run
 from hcp_logscan.model.errors import SourceError
 from hcp_logscan.sources import reader
 from hcp_logscan.sources.place import Place, Remote, holder
@@ -111,7 +111,7 @@ class Begun:
 
     def _results(self) -> Iterator[BatchResult]:
         if self.futures is None:
-            work = units(self.found.files) if self.work is None else self.work
+            work = of_run(self.found) if self.work is None else self.work
             total = sum(file.size for file in self.found.files)
             for batch in [list(work)] if self.tell is None else batches(work, 1, total):
                 yield _scan(batch)
@@ -136,12 +136,13 @@ def begun(found: Discovered, workers: int, some: Sequence[Unit] | None = None) -
         yield Begun(found, None, None if some is None else tuple(some))
         return
     total = sum(file.size for file in found.files)
-    work = batches(units(found.files) if some is None else some, workers, total)
+    work = batches(of_run(found) if some is None else some, workers, total)
     executor = ProcessPoolExecutor(
         max(1, min(workers, len(work))), _context(), _begin, (os.getpid(),)
     )
     try:
-        yield Begun(found, tuple(executor.submit(_scan, batch) for batch in work))
+        futures = tuple(executor.submit(_scan, batch) for batch in work)
+        yield Begun(found, futures)
     except BaseException:
         _stop(executor)
         raise
@@ -189,7 +190,7 @@ def _in_turn(
 def _submitted(found: Discovered, workers: int, executor: ProcessPoolExecutor) -> Begun:
     if any(file.path == reader.STDIN for file in found.files):
         return Begun(found, None)
-    work = batches(units(found.files), workers, sum(file.size for file in found.files))
+    work = batches(of_run(found), workers, sum(file.size for file in found.files))
     try:
         return Begun(found, tuple(executor.submit(_scan, batch) for batch in work))
     except BrokenProcessPool:

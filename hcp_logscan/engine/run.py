@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from hcp_logscan.engine.plan import units
+from hcp_logscan.engine.plan import of_run
 from hcp_logscan.engine.scan import LINE_COLUMNS, BatchResult, scan_batch
 from hcp_logscan.model import events
 
@@ -121,4 +121,4 @@ def merge(found: Discovered, results: Iterable[BatchResult]) -> Tables:
 
 def scan_files(found: Discovered) -> Tables:
     """Scan every file of a run in this process."""
-    return merge(found, [scan_batch(list(units(found.files)))])
+    return merge(found, [scan_batch(list(of_run(found)))])

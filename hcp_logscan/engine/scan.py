@@ -18,6 +18,7 @@ import polars as pl
 from hcp_logscan.engine.survivors import Waiting, odd, split
 from hcp_logscan.model import events
 from hcp_logscan.parsers.base import BlockLine, BlockParser, LineParser, conform
+from hcp_logscan.parsers.custom import CustomParser
 from hcp_logscan.parsers.flight_recorder import (
     MAX_DUMP_BYTES,
     DumpError,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hcp_logscan.engine.plan import Unit
+    from hcp_logscan.model.line_format import LineFormat
     from hcp_logscan.parsers.base import Block
     from hcp_logscan.sources.prefixes import Prefix
 
@@ -154,7 +156,7 @@ def _frame(batch: _Batch) -> pl.DataFrame:
 class Collector:
     """The sink of a scan: collects lines for line parsers and feeds open blocks."""
 
-    def __init__(self) -> None:
+    def __init__(self, formats: tuple[LineFormat, ...] = ()) -> None:
         self.hungry = False
         self.recognised: Counter[int] = Counter()
         "Lines that a parser understood, by the place of their unit in the batch."
@@ -173,9 +175,12 @@ class Collector:
         self._epoch = 0
         self._rows: dict[str, list[dict[str, object]]] = {}
         self._parts: dict[str, list[pl.DataFrame]] = {}
-        self._by_name = {parser.name: parser for parser in parsers()}
-        self._owners = owners()
-        self._single = _single()
+        self._by_name: dict[str, LineParser | BlockParser | CustomParser] = {
+            parser.name: parser for parser in parsers()
+        }
+        self._by_name |= {form.name: CustomParser(form) for form in formats}
+        self._owners = owners(formats)
+        self._single = _single(formats)
 
     def begin(self, place: int, unit: Unit) -> None:
         """The lines that follow are this unit's."""
@@ -286,7 +291,7 @@ class Collector:
                 parser = self._by_name[name]
                 if len(segments) > 1 and not any(needle in text for needle in parser.needles):
                     continue
-                if isinstance(parser, LineParser):
+                if not isinstance(parser, BlockParser):
                     self._add(name, number, offset, prefix, text)
                 elif block := parser.opens(BlockLine(number, offset, text)):
                     raw = segment[: len(segment) - len(rest)] if segment == line else b""
@@ -367,7 +372,7 @@ class Collector:
         common = self._sort_common()
         for name in sorted({*self._batches, *common}):
             parser = self._by_name[name]
-            assert isinstance(parser, LineParser)
+            assert not isinstance(parser, BlockParser)
             lines = [common[name]] if name in common else []
             if name in self._batches:
                 lines.append(_frame(self._batches[name]))
@@ -378,8 +383,9 @@ class Collector:
                 rows = _with_text(rows, waiting, self._keep_text)
             self._keep(parser.table, rows)
             if drift.height:
-                sample = drift.with_columns(pl.lit(name).alias("parser"))
-                self._keep("drift", conform("drift", sample))
+                if "parser" not in drift.columns:
+                    drift = drift.with_columns(pl.lit(name).alias("parser"))
+                self._keep("drift", conform("drift", drift))
         for table, found in self._rows.items():
             frame = pl.DataFrame(found, schema=events.schema(table), strict=False)
             understood.append(frame.select("file", "line"))
@@ -434,12 +440,12 @@ class Collector:
         return {table: events.fold(table, pl.concat(parts)) for table, parts in self._parts.items()}
 
 
-@lru_cache(maxsize=1)
-def _single() -> int:
+@lru_cache(maxsize=8)
+def _single(formats: tuple[LineFormat, ...]) -> int:
     """Needles whose lines must be sorted in their order: they open a block or begin an epoch."""
     return sum(
         1 << number
-        for number, mine in enumerate(owners())
+        for number, mine in enumerate(owners(formats))
         if any(isinstance(one, BlockParser) or one.name == FAILED_LINE for one in mine)
     )
 
@@ -462,7 +468,7 @@ def _with_text(rows: pl.DataFrame, lines: pl.DataFrame, places: set[int]) -> pl.
 
 def scan_batch(units: Sequence[Unit]) -> BatchResult:
     """Scan some units. A file that cannot be read is an `error`, never an exception."""
-    collector = Collector()
+    collector = Collector(units[0].formats if units else ())
     stats = []
     with reader.Opener() as opener:
         for place, unit in enumerate(units):
@@ -486,7 +492,7 @@ def _scan_unit(unit: Unit, collector: Collector, opener: reader.Opener) -> UnitS
             elif unit.kind == "dump":
                 _scan_dump(stream, collector, stats, name_of(unit.path))
             else:
-                scan(stream, needles(), collector, unit.start, unit.end, stats)
+                scan(stream, needles(unit.formats), collector, unit.start, unit.end, stats)
         finally:
             stream.close()
     except NoDumpError:

@@ -31,6 +31,7 @@ from hcp_logscan.sources.walk import walk
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from hcp_logscan.model.line_format import LineFormat
     from hcp_logscan.model.report import Skipped, Unreadable
 
 __all__ = ["Discovered", "FileKind", "LogFile", "Selection", "discover", "run_name"]
@@ -66,6 +67,8 @@ class Discovered:
     files: tuple[LogFile, ...]
     unreadable: tuple[Unreadable, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    formats: tuple[LineFormat, ...] = ()
+    "Line formats of the user's own: whoever scans the files has them at hand."
 
 
 def run_name(path: Path) -> str:
