@@ -32,6 +32,7 @@ from hcp_logscan.model.report import (
 from hcp_logscan.model.safe import one_line
 from hcp_logscan.rules.choose import select as select_rules
 from hcp_logscan.rules.choose import with_params
+from hcp_logscan.rules.formats import load_formats
 from hcp_logscan.rules.judge import judge
 from hcp_logscan.rules.load import load_rules
 from hcp_logscan.sources import excerpt, settings
@@ -143,6 +144,7 @@ def scan(
     run_dir: str | PathLike[str],
     *,
     rules: Sequence[str | PathLike[str]] = (),
+    formats: Sequence[str | PathLike[str]] = (),
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
     params: Mapping[str, Mapping[str, Any]] | None = None,
@@ -163,15 +165,15 @@ def scan(
     """Scan the logs of one run, in this process unless more `workers` are asked for.
 
     `run_dir` is a directory, a log file, an archive of logs, a URL of any of these, or `-` for
-    standard input. `rules` are further rule files or directories; `params` maps a rule id to the
-    parameters it overrides; the other options are those of the command line. What the logs say goes
-    before `world_size`, `gpu` and `precision`, those before `.hcp-logscan.toml` in the run
-    directory. `peak_tflops` is the dense peak of one GPU at the precision of the run. `redact` says
-    what `Report.data`, every document and every error message hide; `Report.tables` and
-    `Report.facts` are never redacted. `workers` above 1 starts fresh interpreters, so a script
-    needs the usual `if __name__ == "__main__":`. The engine "dask" has the workers of the cluster
-    at `scheduler`, else as many processes as `workers` says, else one per CPU. `begun` is a scan
-    that the command line began.
+    standard input. `rules` and `formats` are files or directories of further rules and line formats
+    (docs/formats.md); `params` maps a rule id to the parameters it overrides; the other options are
+    those of the command line. What the logs say goes before `world_size`, `gpu` and `precision`,
+    those before `.hcp-logscan.toml` in the run directory. `peak_tflops` is the dense peak of one
+    GPU at the precision of the run. `redact` says what `Report.data`, every document and every
+    error message hide; `Report.tables` and `Report.facts` are never redacted. `workers` above 1
+    starts fresh interpreters, so a script needs the usual `if __name__ == "__main__":`. The engine
+    "dask" has the workers of the cluster at `scheduler`, else as many processes as `workers` says,
+    else one per CPU. `begun` is a scan that the command line began, with its formats.
 
     Raises HcpLogscanError: with `exit_code` 2 for a path, rule or option that cannot be used, with
     3 where nothing was understood.
@@ -189,7 +191,8 @@ def scan(
     if said.gpu is not None:
         required(said.gpu)
     stated = Stated(said.gpu, said.precision, said.peak_tflops)
-    options = Options(selection, said.world_size, job, stated)
+    forms = load_formats([Path(path) for path in formats])
+    options = Options(selection, said.world_size, job, stated, forms)
     with _hidden(redact):
         if engine == "local":
             workers = workers or 1

@@ -73,13 +73,12 @@ def _print_version(value: bool) -> None:
         raise typer.Exit
 
 
-def _print_needles(value: bool) -> None:
-    if value:
-        from hcp_logscan.parsers.registry import needles
+def _print_needles(formats: Sequence[Path]) -> None:
+    from hcp_logscan.parsers.registry import needles
+    from hcp_logscan.rules.formats import load_formats
 
-        for needle in needles():
-            typer.echo(needle.decode())
-        raise typer.Exit
+    for needle in needles(load_formats(formats)):
+        typer.echo(needle.decode())
 
 
 @app.command()
@@ -137,6 +136,13 @@ def run(
     rules: Annotated[
         list[Path] | None,
         typer.Option(metavar="PATH", help="Further rule file or directory. Repeatable."),
+    ] = None,
+    formats: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Further line formats: a file or directory (docs/formats.md). Repeatable.",
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -236,13 +242,10 @@ def run(
     list_rules: Annotated[
         bool, typer.Option("--list-rules", help="Print every rule and exit.")
     ] = False,
-    _needles: Annotated[
+    list_needles: Annotated[
         bool,
         typer.Option(
-            "--list-needles",
-            help="Print the literal texts that are searched for and exit.",
-            callback=_print_needles,
-            is_eager=True,
+            "--list-needles", help="Print the literal texts that are searched for and exit."
         ),
     ] = False,
     explain: Annotated[
@@ -252,7 +255,8 @@ def run(
     check_rules: Annotated[
         Path | None,
         typer.Option(
-            metavar="PATH", help="Check a rule file or directory, examples too; and exit."
+            metavar="PATH",
+            help="Check a file or directory of rules and formats, examples too; and exit.",
         ),
     ] = None,
     demo: Annotated[
@@ -278,6 +282,8 @@ def run(
             from hcp_logscan.cli.explain import print_rules
 
             print_rules(extra)
+        elif list_needles:
+            _print_needles(tuple(formats or ()))
         elif explain is not None:
             from hcp_logscan.cli.explain import print_rule
 
@@ -305,6 +311,7 @@ def run(
             scan_run = partial(
                 _scan,
                 rules=extra,
+                formats=tuple(formats or ()),
                 select=_words(select or ()),
                 ignore=_words(ignore or ()),
                 settings=tuple(settings or ()),

@@ -1,11 +1,11 @@
-"""`--check-rules`: what is wrong with rule files, for their author at a terminal."""
+"""`--check-rules`: what is wrong with rules and line formats, for their author at a terminal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.cli import paper
-from hcp_logscan.model.safe import one_line
+from hcp_logscan.model.safe import cut, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,15 +20,18 @@ if TYPE_CHECKING:
 MAX_PROBLEMS: Final = 40
 """Problems of one file that are shown."""
 
+MAX_SAMPLE: Final = 50
+"""Characters of a sample that are shown."""
+
 _IN: Final = "     "
 _TRUTH: Final = {True: "TRUE", False: "FALSE", None: "NULL"}
 _MEANS: Final = {True: "fires", False: "is clean", None: "is inconclusive"}
 
 
 def check(path: Path) -> int:
-    """Check rule files: form, meaning, then every example. Exit code 0 if all is well, else 2.
+    """Check files: form, meaning, then every example or sample. Exit code 0 if all is well, else 2.
 
-    Raises RuleFileError where there is no rule file.
+    Raises RuleFileError where there is no file of a rule or format.
     """
     from hcp_logscan.rules.check import check_paths
 
@@ -45,11 +48,16 @@ def _summary(reports: Sequence[FileReport]) -> str:
     results = sum(len(report.results) for report in reports)
     problems = sum(len(report.problems) for report in reports)
     failing = sum(len(report.failures) for report in reports)
-    return (
-        f"{_count(len(reports), 'file')}, {_count(rules, 'rule')}, {_count(results, 'example')}:"
-        f" {_count(problems, 'problem')}, {_count(failing, 'example')} that"
-        f" {'fails' if failing == 1 else 'fail'}"
-    )
+    counted, failed = [_count(len(reports), "file")], [_count(problems, "problem")]
+    formats = [report for report in reports if report.is_format]
+    if len(formats) < len(reports) or not reports:
+        counted += [_count(rules, "rule"), _count(results, "example")]
+        failed += [f"{_count(failing, 'example')} that {'fails' if failing == 1 else 'fail'}"]
+    if formats:
+        good = [one.format for one in formats if one.format is not None]
+        samples = sum(len(one.samples) + len(one.refused) for one in good)
+        counted += [_count(len(good), "format"), _count(samples, "sample")]
+    return f"{', '.join(counted)}: {', '.join(failed)}"
 
 
 def _count(number: int, noun: str) -> str:
@@ -61,6 +69,12 @@ def _file(report: FileReport, columns: int) -> Iterator[paper.Line]:
         yield from _problem(problem, columns)
     if (more := len(report.problems) - MAX_PROBLEMS) > 0:
         yield one_line(f"FAIL {report.path}: {_count(more, 'more problem')}")
+    if report.format is not None:
+        name, lead = report.format.form.format, "ok   "
+        for line in report.format.samples:
+            yield from paper.wrapped(f"{name} reads: {cut(line, MAX_SAMPLE)}", columns, lead)
+        for line in report.format.refused:
+            yield from paper.wrapped(f"{name} refuses: {cut(line, MAX_SAMPLE)}", columns, lead)
     failures = iter(report.failures)
     for result in report.results:
         if result.ok:

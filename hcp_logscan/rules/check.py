@@ -1,4 +1,4 @@
-"""Everything `--check-rules` finds out about rule files, as data: all of it in one run."""
+"""Everything `--check-rules` finds out about files of rules and formats: all of it in one run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hcp_logscan.model.errors import HcpLogscanError
-from hcp_logscan.rules import examples, lint, load
+from hcp_logscan.rules import examples, files, formats, lint, load
 from hcp_logscan.rules.problem import Mistake, Problem, RuleFileError
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hcp_logscan.rules.examples import ExampleResult
+    from hcp_logscan.rules.formats import CheckedFormat
     from hcp_logscan.rules.schema import Rule
 
 
@@ -27,7 +28,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """One rule file."""
+    """One file of a rule, or of a line format."""
 
     path: Path
     rule: Rule | None
@@ -38,6 +39,11 @@ class FileReport:
     failures: tuple[Failure, ...] = ()
     "Those of the results that are not ok."
 
+    format: CheckedFormat | None = None
+    "The line format, where it is one and nothing is wrong with it."
+
+    is_format: bool = False
+
     @property
     def ok(self) -> bool:
         """Nothing is wrong with it."""
@@ -47,15 +53,31 @@ class FileReport:
 def check_paths(paths: Sequence[Path]) -> tuple[FileReport, ...]:
     """Check these files and directories: form, meaning, completeness, then every example.
 
-    Raises `RuleFileError` for paths at which there is no rule file.
+    Raises `RuleFileError` for paths at which there is neither a rule nor a line format.
     """
     unusable: list[Problem] = []
-    files = list(load.rule_files(paths, unusable))
+    found = list(files.yaml_files(paths, unusable, "rule"))
     if unusable:
         raise RuleFileError(unusable)
     shipped = {rule.id: rule for rule in load.load_rules()}
     taken: dict[str, Path] = {}
-    return tuple(_check(path, taken, shipped) for path in files)
+    names: dict[str, Path] = {}
+    return tuple(
+        _check_format(path, names) if files.is_format(path) else _check(path, taken, shipped)
+        for path in found
+    )
+
+
+def _check_format(path: Path, taken: dict[str, Path]) -> FileReport:
+    try:
+        checked = formats.read_file(path)
+    except RuleFileError as error:
+        return FileReport(path, None, _sorted(error.problems), is_format=True)
+    problems = []
+    if (other := taken.setdefault(checked.form.format, path)) is not path:
+        what = f"format: {checked.form.format} is also the name of {other}"
+        problems.append(Problem(f"{path}", what, "choose another"))
+    return FileReport(path, None, tuple(problems), format=checked, is_format=True)
 
 
 def _check(path: Path, taken: dict[str, Path], shipped: Mapping[str, Rule]) -> FileReport:

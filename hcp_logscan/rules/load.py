@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -13,7 +12,7 @@ from pydantic import ValidationError
 from hcp_logscan.analysis import facts as fact_tables
 from hcp_logscan.model.bundled import bundled_dir
 from hcp_logscan.model.errors import RuleError
-from hcp_logscan.rules import expression, shape, template, yamlfile
+from hcp_logscan.rules import expression, files, shape, template, yamlfile
 from hcp_logscan.rules.problem import Mistake, Problem, RuleFileError, mistake, mistakes_of
 from hcp_logscan.rules.schema import EVIDENCE_TABLES, Rule
 from hcp_logscan.rules.sql import near_name
@@ -62,33 +61,8 @@ def load_paths(paths: Sequence[Path]) -> tuple[Rule, ...]:
 
 
 def rule_files(paths: Sequence[Path], problems: list[Problem]) -> Iterator[Path]:
-    """The YAML files at these paths, each once, in order of name within a directory.
-
-    What cannot be used is appended to `problems`.
-    """
-    seen: set[str] = set()
-    for path in paths:
-        try:
-            files = _files_at(path)
-        except OSError as error:
-            what = f"cannot be read: {error.strerror}"
-            problems.append(Problem(str(path), what, "check the path and its permissions"))
-            continue
-        if not files:
-            what = "no rule in this directory"
-            problems.append(Problem(str(path), what, "rules are *.yaml files right in it"))
-        for file in files:
-            if (real := os.path.realpath(file)) not in seen:
-                seen.add(real)
-                yield file
-
-
-def _files_at(path: Path) -> list[Path]:
-    if path.is_dir():
-        return sorted(one for one in path.iterdir() if one.suffix in {".yaml", ".yml"})
-    if not path.exists():
-        raise FileNotFoundError(0, "no such file or directory")
-    return [path]
+    """The rule files at these paths; see `files.yaml_files`."""
+    return files.yaml_files(paths, problems, "rule", files.is_rule)
 
 
 def load_file(path: Path) -> Rule:
@@ -99,6 +73,9 @@ def load_file(path: Path) -> Rule:
 def read_file(path: Path) -> tuple[Rule, YamlFile]:
     """One rule, and its file to find places in. Raises like `load_file`."""
     file = yamlfile.read(path)
+    if files.is_format(path):
+        what, move = "this is a line format, and no rule", "give it with --formats"
+        raise RuleFileError([file.problem(Mistake(what, move))])
     if not isinstance(file.data, dict):
         what, move = "a rule is a mapping that begins with `id:`", "write `id: USR001` first"
         raise RuleFileError([file.problem(Mistake(what, move))])

@@ -28,12 +28,12 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _QUOTE: Final = "write the text below `>-`, or in single quotation marks"
 _MOVES: Final = (
-    ("another document", "keep one rule in a file, without a second `---`"),
+    ("another document", "keep one rule in a file, or one line format, without a second `---`"),
     ("mapping values", f"check the indent; where a text holds `: `, {_QUOTE}"),
     ("unexpected end", "close the quotation mark"),
     ("expected ',' or", "close the bracket, and separate what is in it by commas"),
     ("expected key", f"check the indent; where a text begins with a bracket or quote, {_QUOTE}"),
-    ("document start", "begin every field of the rule in the first column"),
+    ("document start", "begin every field in the first column"),
     ("'-' indicator", "begin every item with `-`, at the same column"),
     ("escape character", "put the text in single quotation marks: they know no escapes"),
     ("cannot start any token", _QUOTE),
@@ -94,7 +94,9 @@ def read(path: Path) -> YamlFile:
         _check_events(path, text)
         node = yaml.compose(text, Loader=_LOADER)
         if node is None:
-            raise _error(path, 1, "the file is empty", "write one rule into it, id first")
+            raise _error(
+                path, 1, "the file is empty", "write one rule into it, id first, or one line format"
+            )
         if duplicates := list(_duplicates(path, node)):
             raise RuleFileError(duplicates)
         data = SafeConstructor().construct_document(node)
@@ -137,7 +139,7 @@ def _text(path: Path) -> str:
         raise _error(path, None, f"cannot be read: {error.strerror}", move) from error
     if len(raw) > MAX_BYTES:
         what = f"larger than {MAX_BYTES // 1024} KiB"
-        raise _error(path, None, what, "one file holds one rule; shorten the logs of its examples")
+        raise _error(path, None, what, "one file holds one rule or line format; shorten its logs")
     try:
         return raw.decode("utf-8").removeprefix(_BOM).replace("\r\n", "\n")
     except UnicodeDecodeError as error:
