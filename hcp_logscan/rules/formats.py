@@ -46,6 +46,7 @@ MAX_REPEATS: Final = 10_000
 MAX_LINE: Final = 8_000
 MAX_LINES: Final = 100
 MAX_PROBLEMS: Final = 50
+"""Mistakes of samples that are told of one file; of all of it, twice as many."""
 
 FIELDS: Final[Mapping[str, str]] = {
     "format": "its name, such as acme-step",
@@ -115,7 +116,7 @@ def read_file(path: Path) -> CheckedFormat:
     if not fields & set(FIELDS) - {"samples", "refuses"}:
         wrong += islice(_sample_problems(_made(data), data, wrong), MAX_PROBLEMS)
     if wrong:
-        problems = [file.problem(mistake, place) for place, mistake in wrong]
+        problems = [file.problem(mistake, place) for place, mistake in wrong[: 2 * MAX_PROBLEMS]]
         raise RuleFileError(sorted(problems, key=lambda one: one.line))
     lines = tuple(sample["line"] for sample in data["samples"])
     return CheckedFormat(_made(data), lines, tuple(data["refuses"]))

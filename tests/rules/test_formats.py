@@ -254,6 +254,12 @@ def test_all_mistakes_of_all_files_are_told_at_once(tmp_path):
     assert places == ["a.yaml:9", "a.yaml:11", "b.yaml:2"]
 
 
+def test_a_file_of_thousands_of_mistakes_names_the_first_of_them(tmp_path):
+    wrong = "".join(f"k{number}: 1\n" for number in range(3_000))
+
+    assert 10 < problems(tmp_path, "format: a\n" + wrong).count("\n") <= 100
+
+
 def test_two_formats_of_one_name_are_a_mistake(tmp_path):
     (tmp_path / "a.yaml").write_text(GOOD)
     (tmp_path / "b.yaml").write_text(GOOD)
