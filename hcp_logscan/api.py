@@ -192,7 +192,7 @@ def scan(
         required(said.gpu)
     stated = Stated(said.gpu, said.precision, said.peak_tflops)
     forms = load_formats([Path(path) for path in formats])
-    options = Options(selection, said.world_size, job, stated, forms)
+    options = Options(replace(selection, formats=forms), said.world_size, job, stated)
     with _hidden(redact):
         if engine == "local":
             workers = workers or 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from hcp_logscan.analysis.ranks import RankMap
     from hcp_logscan.engine.pool import Begun
     from hcp_logscan.model.finding import Verdict
-    from hcp_logscan.model.line_format import LineFormat
     from hcp_logscan.sources.place import Place
 
 _NO_RUN: Final = frozenset({"gpus", "drift"})
@@ -43,8 +42,6 @@ class Options:
     world_size: int | None = None
     job: str | None = None
     stated: gpus.Stated = field(default_factory=gpus.Stated)
-    formats: tuple[LineFormat, ...] = ()
-    "Line formats of the user's own."
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,7 @@ def examine(
     options = options or Options()
     if scan is not None:
         return analyse(merge(scan.found, scan.results()), options)
-    found = replace(discover(run_dir, options.selection), formats=options.formats)
+    found = discover(run_dir, options.selection)
     with started(found, engine=engine, workers=workers, scheduler=scheduler) as begun:
         return analyse(merge(found, begun.results()), options)
 

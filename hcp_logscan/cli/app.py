@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -308,10 +308,13 @@ def run(
 
             gate = Gate(_statuses(expect), fail_on, strict)
             selection = Selection.of(include or (), exclude or (), rank_regex)
+            if formats:
+                from hcp_logscan.rules.formats import load_formats
+
+                selection = replace(selection, formats=load_formats(formats))
             scan_run = partial(
                 _scan,
                 rules=extra,
-                formats=tuple(formats or ()),
                 select=_words(select or ()),
                 ignore=_words(ignore or ()),
                 settings=tuple(settings or ()),

@@ -141,7 +141,12 @@ def discover(run_dir: str | os.PathLike[str], selection: Selection | None = None
     Raises SourceError if the path does not exist or cannot be read, NothingUnderstoodError if
     nothing in it can be a log.
     """
-    selection, text = selection or Selection(), os.fspath(run_dir)
+    selection = selection or Selection()
+    return replace(_discover(run_dir, selection), formats=selection.formats)
+
+
+def _discover(run_dir: str | os.PathLike[str], selection: Selection) -> Discovered:
+    text = os.fspath(run_dir)
     if remote.is_url(text):
         return _remote(text, selection)
     if text == STDIN:

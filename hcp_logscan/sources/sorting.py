@@ -17,6 +17,7 @@ from hcp_logscan.sources.reader import ZIP_MAGIC
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from hcp_logscan.model.line_format import LineFormat
     from hcp_logscan.sources.place import Place
 
 FileKind = Literal["log", "config", "dump"]
@@ -32,6 +33,8 @@ class Selection:
 
     exclude: tuple[str, ...] = ()
     rank_regex: re.Pattern[str] | None = None
+    formats: tuple[LineFormat, ...] = ()
+    "Line formats of the user's own, to read the files by."
 
     @classmethod
     def of(
