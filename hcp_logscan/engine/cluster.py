@@ -211,6 +211,8 @@ def _own_cluster(workers: int) -> Iterator[str]:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep dask's log off standard error: what the user must know is raised."""
+    importlib.import_module("distributed")  # makes its loggers
+
     loggers = [
         logger
         for name, logger in logging.root.manager.loggerDict.items()

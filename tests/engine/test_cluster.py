@@ -352,6 +352,19 @@ def test_a_lost_scheduler_is_an_error():
         failing(CancelledError()).result()
 
 
+def test_dask_logs_nothing_while_it_is_used_and_as_before_afterwards():
+    program = (
+        "import logging; from hcp_logscan.engine import cluster\n"
+        "with cluster._quiet(): logging.getLogger('distributed.client').error('within')\n"
+        "logging.getLogger('distributed.client').error('after')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert "within" not in done.stderr
+    assert "after" in done.stderr
+
+
 @pytest.fixture
 def silent():
     """The address of somebody who listens and never answers."""
