@@ -27,6 +27,11 @@ LAUNCHER: Final = -1
 Files: TypeAlias = dict[str, list[str]]
 """Path in the run directory -> lines."""
 
+TWO_NODES: Final = frozenset(
+    {"nodes", "pods", "pod_files", "stern", "pdsh", "docker_compose", "torchx"}
+)
+"""Layouts of two nodes with half of the ranks each."""
+
 RUN_ID: Final = "5ab2eb28-29e0-4a47-90a4-543e21ea78b3"
 
 
@@ -143,7 +148,7 @@ class Job:
 
     @property
     def ranks_per_node(self) -> int:
-        return self.world_size // 2 if self.layout == "nodes" else self.world_size
+        return self.world_size // 2 if self.layout in TWO_NODES else self.world_size
 
     @property
     def hierarchical(self) -> bool:
@@ -911,6 +916,102 @@ def merged(job: Job, lines: list[Line]) -> Files:
     return {"train.log": [line.text for line in _torchrun(job, lines)]}
 
 
+def _one_console(job: Job, lines: list[Line], heads: tuple[str, str]) -> list[str]:
+    """The consoles of two nodes in one file, each line behind the name of its node."""
+    return [
+        heads[0 if line.rank == LAUNCHER else line.rank // job.ranks_per_node] + text
+        for line, text in ((line, _prefixed(job, [line])[0]) for line in _torchrun(job, lines))
+    ]
+
+
+PODS: Final = ("pretrain-master-0", "pretrain-worker-0")
+
+
+def pods(job: Job, lines: list[Line]) -> Files:
+    """kubectl logs --prefix -l <labels of a PyTorchJob> > pods.log."""
+    heads = (f"[pod/{PODS[0]}/pytorch] ", f"[pod/{PODS[1]}/pytorch] ")
+    return {"pods.log": _one_console(job, lines, heads)}
+
+
+def pod_files(job: Job, lines: list[Line]) -> Files:
+    """kubectl logs <pod> > <pod>.log, for each pod of a PyTorchJob."""
+    files: Files = {}
+    for node, pod in enumerate(PODS):
+        mine = [x for x in lines if x.rank // job.ranks_per_node == node]
+        files[f"{pod}.log"] = _prefixed(job, _torchrun(job, mine, node))
+    return files
+
+
+def stern(job: Job, lines: list[Line]) -> Files:
+    """stern --color always pretrain > stern.log: what follows the coloured names is as printed."""
+    heads = tuple(
+        f"\x1b[3{n + 2}m{pod}\x1b[0m \x1b[3{n + 2}mpytorch\x1b[0m " for n, pod in enumerate(PODS)
+    )
+    return {"stern.log": _one_console(job, lines, (heads[0], heads[1]))}
+
+
+def pdsh(job: Job, lines: list[Line]) -> Files:
+    """Pdsh -w gpu-node[01-02] torchrun ... > train.log."""
+    return {"train.log": _one_console(job, lines, ("gpu-node01: ", "gpu-node02: "))}
+
+
+def docker_compose(job: Job, lines: list[Line]) -> Files:
+    """Docker compose logs > compose.log."""
+    return {"compose.log": _one_console(job, lines, ("trainer-1  | ", "trainer-2  | "))}
+
+
+def torchx(job: Job, lines: list[Line]) -> Files:
+    """torchx log, or NeMo-Run's console: the end of the role's name, and the replica, in green."""
+    heads = ("\x1b[32mhcp_ablate/0\x1b[0m ", "\x1b[32mhcp_ablate/1\x1b[0m ")
+    return {"console.log": _one_console(job, lines, heads)}
+
+
+def mpirun(job: Job, lines: list[Line]) -> Files:
+    """mpirun --tag-output, one process per GPU."""
+    texts: list[str] = []
+    attempt = 0
+    for line in lines:
+        if line.attempt != attempt:
+            said = "mpirun noticed that process rank 1 with PID 5221 on node node01 exited on"
+            texts.append(f"{said} signal 9 (Killed).")
+            attempt = line.attempt
+        texts.append(f"[1,{line.rank}]<{line.stream}>:{line.text}")
+    return {"train.log": texts}
+
+
+def slurm_nodes(job: Job, lines: list[Line]) -> Files:
+    """srun -o logs/%x_%j_%n_%t.out: one file per task, its name says the node, too."""
+    half = job.world_size // 2
+    return {
+        f"logs/pretrain_{job.job_id}_{rank // half}_{rank}.out": [
+            line.text for line in lines if line.rank == rank
+        ]
+        for rank in range(job.world_size)
+    }
+
+
+def nemo_files(job: Job, lines: list[Line]) -> Files:
+    """NeMo's experiment manager: one file per rank in the directory of its version."""
+    return {
+        f"exp/nemo_log_globalrank-{rank}_localrank-{rank % job.ranks_per_node}.txt": [
+            line.text for line in lines if line.rank == rank
+        ]
+        for rank in range(job.world_size)
+    }
+
+
+def nemo_run(job: Job, lines: list[Line]) -> Files:
+    """NeMo-Run on Slurm: a file per start of the job, and sbatch's own."""
+    made = list(_torchrun(job, lines))
+    files = {
+        f"log-pretrain_{job.job_id}_{attempt}.out": _prefixed(
+            job, [line for line in made if line.attempt == attempt]
+        )
+        for attempt in range(job.attempts)
+    }
+    return files | {f"sbatch_pretrain_{job.job_id}.out": ["srun: job 4711 queued", "srun: started"]}
+
+
 def _prefixed(job: Job, lines: Iterable[Line]) -> list[str]:
     return [
         line.text if line.rank == LAUNCHER else f"[default{_local(job, line)}]:{line.text}"
@@ -926,7 +1027,29 @@ LAYOUTS: Final[dict[str, Callable[[Job, list[Line]], Files]]] = {
     "srun_label": srun_label,
     "slurm_tasks": slurm_tasks,
     "merged": merged,
+    "torchx": torchx,
+    "pods": pods,
+    "stern": stern,
+    "pdsh": pdsh,
+    "docker_compose": docker_compose,
+    "pod_files": pod_files,
+    "mpirun": mpirun,
+    "slurm_nodes": slurm_nodes,
+    "nemo_files": nemo_files,
+    "nemo_run": nemo_run,
 }
+
+GROUPS: Final[dict[str, tuple[str, ...]]] = {
+    "torchrun_tee": ("torchrun_tee",),
+    "console": ("console", "torchx", "pods", "stern", "pdsh", "docker_compose"),
+    "redirects": ("redirects",),
+    "nodes": ("nodes", "pod_files"),
+    "srun_label": ("srun_label", "mpirun"),
+    "slurm_tasks": ("slurm_tasks", "slurm_nodes", "nemo_files"),
+    "merged": ("merged", "nemo_run"),
+}
+"""Every layout, with those that leave the same to be told: tests that cross layouts with other
+things draw one of each group."""
 
 
 def compose(job: Job, folder: Path, lines: list[Line] | None = None) -> Path:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
-from compose import LAYOUTS, STACKS, Job, compose
+from compose import GROUPS, LAYOUTS, STACKS, Job, compose
 from runs import OFF_RULES, equivalence, scan_or_nothing, shipped
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ TRUTHS = (
 
 
 def spread(stacks: tuple[str, ...], turn: int) -> list[tuple[str, str]]:
-    """Pairs of layout and stack: each layout with up to three stacks, each stack in turn."""
+    """Pairs of layout and stack: each group of layouts with up to three stacks, all in turn."""
     return [
-        (layout, stacks[(place + turn + 3 * step) % len(stacks)])
-        for place, layout in enumerate(LAYOUTS)
+        (group[(turn + step) % len(group)], stacks[(place + turn + 3 * step) % len(stacks)])
+        for place, group in enumerate(GROUPS.values())
         for step in range(min(3, len(stacks)))
     ]
 
@@ -107,7 +107,8 @@ def test_a_composed_run_is_judged_by_its_truth(
 
 @pytest.mark.parametrize("stack", ["megatron-0.12", "megatron-main", "bridge-0.3", "bridge-main"])
 @pytest.mark.parametrize(
-    "layout", ["torchrun_tee", "console", "redirects", "nodes", "srun_label", "merged"]
+    "layout",
+    ["torchrun_tee", "console", "redirects", "nodes", "srun_label", "merged", "pod_files", "stern"],
 )
 def test_a_second_start_is_a_second_attempt(layout: str, stack: str, tmp_path: Path) -> None:
     job = Job(stack=stack, layout=layout, attempts=2)

@@ -24,7 +24,7 @@ from channels import (
     with_channels,
     write,
 )
-from compose import LAYOUTS, STACKS, Job, Line
+from compose import GROUPS, STACKS, Job, Line
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from runs import OFF_RULES, equivalence, scan_or_nothing
@@ -38,7 +38,7 @@ EXAMPLES = 23
 """Runs of each of the 24 tests."""
 
 FAMILIES = ("c10d", "te", "several")
-WHERE = (*LAYOUTS, "ray")
+WHERE = (*GROUPS, "ray")
 NOISE = ("blank", "ansi", "crlf", "bars", "dropped", "copy")
 MEGATRON = tuple(name for name, stack in STACKS.items() if stack.framework == "megatron")
 UNGUARDED = tuple(name for name, stack in STACKS.items() if not stack.guarded)
@@ -158,6 +158,9 @@ def runs(draw: st.DrawFn, layout: str, family: str) -> Run:
     truths = [x for x in TRUTHS if layout != "ray" or x not in {"refused", "cut", "dies"}]
     truth = draw(st.sampled_from(truths))
     job = draw(jobs(truth, layout))
+    if layout != "ray":
+        layout = draw(st.sampled_from(GROUPS[layout]))
+        job = replace(job, layout=layout)
     noise = draw(st.frozensets(st.sampled_from(NOISE), max_size=3))
     dedup = layout == "ray" and draw(st.booleans())
     runtime = draw(runtimes(truth, family, job))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from hcp_logscan.analysis import rotated
 from hcp_logscan.analysis.config import START_UP
 
 if TYPE_CHECKING:
@@ -222,7 +223,22 @@ class Boundaries:
 def boundaries(
     tables: Mapping[str, pl.DataFrame], files: Sequence[LogFile], members: Sequence[int]
 ) -> Boundaries:
-    """Where the attempts of one job begin in its files."""
+    """Where the attempts of one job begin in its files; parts of a rotated log count as one."""
+    if logs := rotated.parts_of(files, members):
+        older = {part for log in logs for part in log[:-1]}
+        kept = [i for i in members if i not in older]
+        rows, guessed = _boundaries(rotated.joined(tables, logs), files, kept)
+        rows = rotated.parted(rows, logs)
+    else:
+        rows, guessed = _boundaries(tables, files, members)
+    schema = {"file": pl.Int64, "line": pl.Int64, "attempt": pl.Int64}
+    return Boundaries(pl.DataFrame(rows, schema=schema, orient="row").sort("file", "line"), guessed)
+
+
+def _boundaries(
+    tables: Mapping[str, pl.DataFrame], files: Sequence[LogFile], members: Sequence[int]
+) -> tuple[list[tuple[int, int, int]], bool]:
+    """Rows (file, line, attempt), and whether one is guessed."""
     split = _ByFile(tables)
     rows: list[tuple[int, int, int]] = []
     guessed = False
@@ -240,7 +256,14 @@ def boundaries(
     else:
         started = tables["blocks"].filter(pl.col("source").is_in(START_UP))
         with_start = set(started["file"].to_list())
-        leading = [file for file in free if file in with_start or len(segments[file]) > 1]
+        # a file without start-ups, cut by as many failures, is another node's or the launcher's
+        most = max((len(segments[file]) for file in free if file in with_start), default=0)
+        alike = {f for f in free if f not in with_start and len(segments[f]) == most > 1}
+        leading = [
+            file
+            for file in free
+            if file in with_start or (len(segments[file]) > 1 and file not in alike)
+        ]
         stamps = {file: _stamps(split, file) for file in leading}
         launches = _launches([segments[file] for file in leading], stamps)
         for attempt, launch in enumerate(launches):
@@ -249,11 +272,15 @@ def boundaries(
             if files[file].kind == "dump":  # written over by each attempt: the last one's, if any's
                 rows.append((file, 0, max(len(launches) - 1, 0)))
                 continue
+            if file in alike:
+                rows.extend(
+                    (file, s.start, min(s.ordinal, len(launches) - 1)) for s in segments[file]
+                )
+                continue
             mine_rows, unsure = _follow(split, file, launches)
             guessed |= unsure
             rows.extend((file, line, attempt) for line, attempt in mine_rows)
-    schema = {"file": pl.Int64, "line": pl.Int64, "attempt": pl.Int64}
-    return Boundaries(pl.DataFrame(rows, schema=schema, orient="row").sort("file", "line"), guessed)
+    return rows, guessed
 
 
 def _as_many(tables: _ByFile, file: int, mine: list[_Segment], attempts: int) -> list[_Segment]:

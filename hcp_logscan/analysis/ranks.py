@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from hcp_logscan.sources.discover import LogFile
     from hcp_logscan.sources.layouts import PathHints
 
+_MASTER: Final = re.compile(r"(?:^|[-_.])(?:master|chief)(?:[-_.]|$)")
+"""Kubeflow's PyTorchJob: the master is node 0, and worker 0 is the next."""
+
+_INDEX: Final = re.compile(r"-(\d{1,9})-[bcdfghjklmnpqrstvwxz2456789]{5}$")
+"""An indexed pod of Kubernetes ends in five characters of its random alphabet."""
+
 _NUMBER: Final = re.compile(r"(\d+)(?!.*\d)")
 
 
@@ -76,14 +82,26 @@ def coverage(
     return Coverage(ranks, tuple(seen), missing)
 
 
+def _number(name: str) -> tuple[bool, int] | None:
+    """(whether it is no master, number) in a node's name; None where it has no number.
+
+    >>> [_number(name) for name in ("job-master-0", "job-worker-0", "set-node-3-x7f2k", "n12.hpc2")]
+    [(False, 0), (True, 0), (True, 3), (True, 12)]
+    """
+    short = name.partition(".")[0]
+    own = short if _NUMBER.search(short) and not short.isdecimal() else name
+    match = _INDEX.search(own) or _NUMBER.search(own)
+    return None if match is None else (_MASTER.search(own) is None, int(match[1]))
+
+
 def _natural_nodes(names: Iterable[str]) -> dict[str, int] | None:
     """Node name -> index in the order of the numbers in the names; None if they carry none."""
-    numbers: dict[str, int] = {}
+    numbers: dict[str, tuple[bool, int]] = {}
     for name in set(names):
-        match = _NUMBER.search(name)
-        if match is None:
+        number = _number(name)
+        if number is None:
             return None
-        numbers[name] = int(match[1])
+        numbers[name] = number
     if len(set(numbers.values())) != len(numbers):
         return None
     return {name: index for index, name in enumerate(sorted(numbers, key=lambda n: numbers[n]))}
@@ -124,16 +142,25 @@ class _Geometry:
             return self.elastic.get(local)
         if task is not None and world is not None and task < world and self.one_task_per_rank:
             return task
+        if task is None and self.nodes is not None and self.node_count == world and node:
+            return self.nodes.get(node)  # as many nodes as ranks
         return None
 
 
 def _streams(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Distinct (file, stream) with the hints of their prefixes."""
+    """Distinct (file, stream) with the hints of their prefixes, and their node as `host`.
+
+    That is the name in the stream's key, else TorchX's replica.
+    """
     columns = ["file", "stream", "label", "local_rank", "replica"]
-    return pl.concat(
+    streams = pl.concat(
         [frame.select(columns).unique() for frame in tables.values() if frame.height]
         or [next(iter(tables.values())).select(columns)]
     ).unique(["file", "stream"], keep="first", maintain_order=True)
+    named = pl.col("stream").str.extract(r"^h([^,]+)")
+    return streams.with_columns(
+        pl.coalesce(named, pl.col("replica").cast(pl.String)).alias("host")
+    ).drop("replica")
 
 
 def _elastic_ranks(exits: pl.DataFrame) -> dict[int, int]:
@@ -154,16 +181,22 @@ def resolve(
     hints: dict[int, PathHints] = {i: files[i].hints for i in members if files[i].kind != "config"}
     streams = _streams(tables)
     locals_seen = {h.local_rank for h in hints.values()} | set(streams["local_rank"].to_list())
-    nodes = {h.node for h in hints.values() if h.local_rank is not None and h.node}
+    hosts = set(streams["host"].drop_nulls().to_list())
+    inside = set(streams.drop_nulls("local_rank")["file"].to_list())
+    by_local = [h for i, h in hints.items() if h.local_rank is not None or i in inside]
+    nodes = hosts or {h.node for h in by_local if h.node}
+    tasks = {h.task for h in hints.values()} - {None}
+    labels = streams["label"].drop_nulls().n_unique()
+    if not (by_local or tasks or labels):  # a node may hold one rank and say no more of it
+        nodes = nodes or {h.node for h in hints.values() if h.node}
     launches = {h.launch for h in hints.values() if h.launch}
-    replicas = streams["replica"].drop_nulls()
     geometry = _Geometry(
         world_size=world_size,
         nodes=_natural_nodes(nodes) if nodes else None,
-        node_count=max(len(nodes), len(launches), replicas.n_unique(), 1),
+        node_count=max(len(nodes), len(launches), 1),
         local_ranks=len(locals_seen - {None}),
-        tasks=len({h.task for h in hints.values()} - {None}),
-        labels=streams["label"].drop_nulls().n_unique(),
+        tasks=len(tasks),
+        labels=labels,
         elastic=_elastic_ranks(tables["exits"]),
         last_label=max(streams["label"].drop_nulls().to_list(), default=-1),
     )
@@ -182,13 +215,13 @@ def resolve(
     by_stream: dict[tuple[int, str], int] = {}
     named = named_lines.group_by("file", "stream").agg(pl.col("rank").unique())
     only = {(f, s): r[0] for f, s, r in named.iter_rows() if len(r) == 1 and s}
-    for file, stream, label, local, replica in streams.iter_rows():
+    for file, stream, label, local, host in streams.iter_rows():
         if file in by_file or not stream:
             continue
         rank = only.get((file, stream))
         if rank is None:
-            node = hints[file].node if file in hints else None
-            rank = geometry.rank(node, local, label if label is not None else replica)
+            node = host or (hints[file].node if file in hints else None)
+            rank = geometry.rank(node, local, label)
         if rank is not None:
             by_stream[file, stream] = rank
     locals_of = {i: h.local_rank for i, h in hints.items() if h.local_rank is not None}

@@ -56,6 +56,9 @@ class _Seen:
     "Its last line had no end yet and was left for the next poll."
 
     failed: bool = False
+    leads: tuple[str, ...] = ()
+    "What stands before its lines: a file of a few lines does not tell yet."
+
     settled: int = 0
     "Bytes from its beginning that settled units cover."
 
@@ -63,12 +66,15 @@ class _Seen:
     "The first and the last of them."
 
     def alike(self, now: _Seen) -> bool:
-        """Whether nobody wrote to it since."""
-        return (self.size, self.mtime_ns, self.kind) == (now.size, now.mtime_ns, now.kind)
+        """Whether nobody wrote to it since, and it is read in the same way."""
+        return (self.size, self.mtime_ns) == (now.size, now.mtime_ns) and self._read_as(now)
 
     def grew_to(self, now: _Seen) -> bool:
         """Whether it may be the same file with more in it."""
-        return now.size > self.size and now.kind == self.kind
+        return now.size > self.size and self._read_as(now)
+
+    def _read_as(self, now: _Seen) -> bool:
+        return (self.kind, self.leads) == (now.kind, now.leads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +209,10 @@ def _look(file: LogFile) -> tuple[Key, _Seen]:
     try:
         status = os.stat(path)  # noqa: PTH116 - beside the other calls of `os`
     except OSError:
-        return file.name, _Seen(-1, -1, file.kind)
+        return file.name, _Seen(-1, -1, file.kind, leads=file.leads)
     inside = isinstance(file.path, Member)
     key: Key = file.name if inside else (status.st_dev, status.st_ino)
-    return key, _Seen(status.st_size, status.st_mtime_ns, file.kind)
+    return key, _Seen(status.st_size, status.st_mtime_ns, file.kind, leads=file.leads)
 
 
 def _grows(place: Place, kind: str) -> bool:
@@ -235,7 +241,7 @@ def _units(index: int, file: LogFile, start: int, end: int | None, size: int) ->
     starts = list(range(start, max(stop, start + 1), plan.UNIT_BYTES))
     for begin, finish in zip(starts, [*starts[1:], end], strict=True):
         length = max((size if finish is None else finish) - begin, 0)
-        yield plan.Unit(index, file.path, begin, finish, size=length)
+        yield plan.Unit(index, file.path, begin, finish, size=length, leads=file.leads)
 
 
 def _last_line_end(file: LogFile, size: int) -> int | None:

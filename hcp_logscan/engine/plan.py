@@ -40,6 +40,9 @@ class Unit:
     size: int = 0
     "Bytes on disk, to balance the work by; 0 where that is not known."
 
+    leads: tuple[str, ...] = ()
+    "What stands before every line of its file."
+
     formats: tuple[LineFormat, ...] = ()
     "Users' line formats, the same in every unit of a run: whoever scans it has them at hand."
 
@@ -84,13 +87,22 @@ def _units(
                 kind=file.kind,
                 keep_text=kept,
                 size=file.size,
+                leads=file.leads,
                 formats=formats,
             )
             continue
         starts = list(range(0, file.size, unit_bytes))
         for start, end in zip(starts, [*starts[1:], None], strict=True):
             size = (file.size if end is None else end) - start
-            yield Unit(index, file.path, start, end, size=size, formats=formats)
+            yield Unit(
+                index,
+                file.path,
+                start,
+                end,
+                size=size,
+                leads=file.leads,
+                formats=formats,
+            )
 
 
 def batches(

@@ -26,7 +26,7 @@ from hcp_logscan.parsers.flight_recorder import (
     parse_dump,
 )
 from hcp_logscan.parsers.registry import needles, owners, parsers
-from hcp_logscan.sources import prefixes, reader
+from hcp_logscan.sources import leads, prefixes, reader
 from hcp_logscan.sources.place import name_of
 from hcp_logscan.sources.scanner import ScanStats, scan
 
@@ -162,6 +162,7 @@ class Collector:
         "Lines that a parser understood, by the place of their unit in the batch."
 
         self._place = 0
+        self._leads: tuple[str, ...] = ()
         self._keep_text: set[int] = set()
         self._waiting = 0
         self._waiting_bytes = 0
@@ -184,7 +185,7 @@ class Collector:
 
     def begin(self, place: int, unit: Unit) -> None:
         """The lines that follow are this unit's."""
-        self._place, self._epoch = place, 0
+        self._place, self._epoch, self._leads = place, 0, unit.leads
         if unit.keep_text:
             self._keep_text.add(place)
 
@@ -193,6 +194,8 @@ class Collector:
         self._walked += 1
         if self._walked % CHECK_EVERY == 0:
             self._close_silent(number)
+        if self._leads:
+            line = leads.rewrite(self._leads, line)
         if self._raws and not line.startswith(self._raws):
             return
         cleaned = prefixes.clean(line)
@@ -253,6 +256,8 @@ class Collector:
 
     def survivor(self, number: int, offset: int, line: bytes, needles: int) -> None:
         """Let a line wait for the parsers of its needles; sort it at once where order matters."""
+        if self._leads:
+            line = leads.rewrite(self._leads, line)
         if needles & self._single or len(line) > LONG_LINE:
             self._sort(number, offset, line, needles)
         else:

@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from hcp_logscan.sources import kinds, packed, tar, zips
+from hcp_logscan.sources import kinds, leads, packed, tar, zips
 from hcp_logscan.sources.place import Member
 from hcp_logscan.sources.reader import (
     ZIP_MAGIC,
@@ -198,9 +198,8 @@ def _kept(
         return None
     stem = kinds.without_archive_suffix(archive)
     top = stem.rpartition("/")[2] + "/"
-    return Candidate(
-        replace(member, inner=inner), full, f"{stem}/{name.removeprefix(top)}", member.size, kind
-    )
+    said, before = f"{stem}/{name.removeprefix(top)}", leads.detect(start) if kind == "log" else ()
+    return Candidate(replace(member, inner=inner), full, said, member.size, kind, before)
 
 
 def _safe(name: str | None) -> str | None:

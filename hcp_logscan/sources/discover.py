@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.model.errors import NothingUnderstoodError, SourceError
-from hcp_logscan.sources import archive, dump_names, kinds, layouts, reader, remote
+from hcp_logscan.sources import archive, dump_names, kinds, layouts, leads, reader, remote
 from hcp_logscan.sources.place import STDIN, File, Member, Place, Remote
 from hcp_logscan.sources.sorting import (
     Candidate,
@@ -55,6 +55,8 @@ class LogFile:
 
     hints: layouts.PathHints
     kind: FileKind = "log"
+    leads: tuple[str, ...] = ()
+    "What stands before every line, as `sources.leads` names it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +88,25 @@ def run_name(path: Path) -> str:
 
 
 class _Look:
-    """Reads the head of one file, and remembers how it is compressed."""
+    """Reads the head of one file, and remembers how it is compressed and what it begins with."""
 
     def __init__(self, file: File) -> None:
         self._file = file
         self.packed = ""
+        self._head = b""
 
     def __call__(self) -> bytes:
-        self.packed, head = reader.look(self._file)
-        return head
+        self.packed, self._head = reader.look(self._file)
+        return self._head
 
     def place(self) -> File:
         """The place of the file as far as it is known."""
         file = self._file
         return replace(file, packed=self.packed) if isinstance(file, Remote) else file
+
+    def leads(self) -> tuple[str, ...]:
+        """What leads the lines of a log; nothing of a file whose head was not read."""
+        return leads.detect(self._head)
 
 
 def _single(file: File, size: int, selection: Selection, given: str, path: Path) -> Discovered:
@@ -123,7 +130,8 @@ def _single(file: File, size: int, selection: Selection, given: str, path: Path)
     if kind := kinds.by_content(head):
         raise NothingUnderstoodError(f"{given} is no log: it looks like {kind}.")
     hint = layouts.hints(path.name, selection.rank_regex, _above(path.parent))
-    log = LogFile(look.place(), name, size, layouts.settle_tasks([hint])[0])
+    settled = layouts.settle_tasks([hint])[0]
+    log = LogFile(look.place(), name, size, settled, leads=look.leads())
     return Discovered(_stem_name(path.name.split(".")[0], path), (log,))
 
 
@@ -201,7 +209,8 @@ def _directory(
         elif (kind := sorter.sort(called, size, look)) == "archive":
             archives.append((file, called, size))
         elif kind:
-            found.append(Candidate(look.place(), called, called, size, kind))
+            before = look.leads() if kind == "log" else ()
+            found.append(Candidate(look.place(), called, called, size, kind, before))
     beside = {one.name: one for one in found}
     for file, called, size in archives:
         found += archive.look_into(file, called, size, sorter, partial(_copied, beside, called))
@@ -234,15 +243,20 @@ def _discovered(
     rank_regex = sorter.selection.rank_regex
     every = layouts.settle_tasks([layouts.hints(one.said, rank_regex, above) for one in found])
     files = (
-        LogFile(one.place, one.name, one.size, _hints_of(one.said, hint, one.kind), one.kind)
+        LogFile(one.place, one.name, one.size, _hints_of(one, hint), one.kind, one.leads)
         for one, hint in zip(found, every, strict=True)
     )
     return Discovered(name, tuple(files), tuple(sorter.unreadable), sorter.all_skipped())
 
 
-def _hints_of(name: str, hint: layouts.PathHints, kind: FileKind) -> layouts.PathHints:
-    """A dump's name ends with the global rank, whatever digits its host name has."""
-    return layouts.PathHints(rank=dump_names.rank_of_name(name)) if kind == "dump" else hint
+def _hints_of(one: Candidate, hint: layouts.PathHints) -> layouts.PathHints:
+    """A dump's name ends with the global rank, whatever digits its host name has.
+
+    A part of a rotated log is one of the log that lies beside it, in the same archive if in any.
+    """
+    if one.kind == "dump":
+        return layouts.PathHints(rank=dump_names.rank_of_name(one.said))
+    return replace(hint, part_of=layouts.rotated(one.name)[0]) if hint.part_of else hint
 
 
 def _nothing(given: str, skipped: Mapping[tuple[str, str], int]) -> str:

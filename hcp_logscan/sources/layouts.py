@@ -8,6 +8,10 @@ Launchers and the shapes they leave, each written from its source or manual:
 * NeMo-Run on Slurm: ``log-<job>_<job id>_<restart count>.out``, ``sbatch_<job>_<job id>.out``
 * Slurm ``-o`` patterns (sbatch manual): ``slurm-%j.out``, ``%x_%j.out``, ``%j_%n_%t.log``,
 ``%j_%t.log``
+* a file per pod or host: ``pretrain-master-0.log`` and ``pretrain-worker-1.log`` of Kubeflow's
+  PyTorchJob, ``nid001234.out`` of Slurm's ``%N``
+* what log rotation leaves of any of them: ``rank0.log.1`` and ``rank0.log-20260301.gz`` are older
+  parts of ``rank0.log``
 * any file name that says ``rank``: ``rank_003.log``, ``train.rank3.log``
 """
 
@@ -43,6 +47,12 @@ class PathHints:
     task: int | None = None
     "Slurm task number: the global rank where there is one task per rank, else a node."
 
+    part_of: str | None = None
+    "The log that this is an older part of, by its name."
+
+    age: int = 0
+    "Orders the older parts of one log: the greatest is the oldest."
+
 
 _STREAM: Final = r"(?:stdout|stderr)(?:\.log)?(?:\.(?:gz|zst|xz|bz2))?"
 _TORCHRUN: Final = re.compile(
@@ -61,14 +71,38 @@ _GLOBAL_RANK: Final = re.compile(
 )
 _LOCAL_RANK: Final = re.compile(r"local[-_.]?rank[-_.=]?(?P<rank>\d{1,7})(?!\d)", re.IGNORECASE)
 _END: Final = r"\.(?:out|err|log|txt)(?:\.(?:gz|zst|xz|bz2))?$"
+_ROTATED: Final = re.compile(
+    r"(?<=\.log|\.out|\.err|\.txt)"
+    r"(?:\.(?P<number>[1-9]\d{0,2})|[-.](?P<date>20\d{6})(?:-?(?P<time>\d{2,6}))?)"
+    r"(?:\.(?:gz|zst|xz|bz2))?$"
+)
 _NEMO_RUN: Final = re.compile(
     rf"^log-(?P<name>.+)_(?P<job>\d{{2,12}})_(?P<attempt>\d{{1,4}}){_END}"
+)
+_NODE_FILE: Final = re.compile(
+    r"^(?P<node>(?:[a-z0-9.-]{1,200}-)?(?:master|chief|worker|node|host|nid|compute)-?\d{1,6}"
+    rf"(?:-\d{{1,4}})?(?:-[bcdfghjklmnpqrstvwxz2456789]{{5}})?){_END}"
 )
 _SLURM_TASK: Final = re.compile(
     rf"^(?:.*[-_.])?(?P<job>\d{{3,12}})[-_.](?:(?:n|node)?(?P<node>\d{{1,6}})[-_.])?"
     rf"(?:t|task)?(?P<task>\d{{1,7}}){_END}"
 )
 _SLURM_JOB: Final = re.compile(rf"^(?:.*[-_.])?(?P<job>\d{{3,12}}){_END}")
+
+
+def rotated(name: str) -> tuple[str, int]:
+    """The name before log rotation, and the age of this part; 0 for what is no older part.
+
+    >>> rotated("a/rank0.log.2.gz"), rotated("rank0.log"), rotated("slurm-4711.1")
+    (('a/rank0.log', 2), ('rank0.log', 0), ('slurm-4711.1', 0))
+    """
+    match = _ROTATED.search(name)
+    if match is None:
+        return name, 0
+    if match["number"]:
+        return name[: match.start()], int(match["number"])
+    stamp = (match["date"] + (match["time"] or "")).ljust(14, "0")
+    return name[: match.start()], 10**15 - int(stamp)
 
 
 def _torchrun(path: str) -> PathHints | None:
@@ -113,6 +147,11 @@ def _nemo_run(path: str) -> PathHints | None:
     )
 
 
+def _node_file(path: str) -> PathHints | None:
+    match = _NODE_FILE.match(path.rpartition("/")[2])
+    return PathHints(node=match["node"]) if match else None
+
+
 def _slurm(path: str) -> PathHints | None:
     name = path.rpartition("/")[2]
     task = _SLURM_TASK.match(name)
@@ -124,7 +163,7 @@ def _slurm(path: str) -> PathHints | None:
     return None
 
 
-LAYOUTS: Final = (_torchrun, _named_rank, _nemo_run, _slurm)
+LAYOUTS: Final = (_torchrun, _named_rank, _nemo_run, _node_file, _slurm)
 _DATE: Final = re.compile(r"20\d{6}")
 
 
@@ -153,14 +192,17 @@ def hints(
     >>> hints("log-pretrain_4711_2.out").attempt
     2
     """
+    whole, (name, age) = name, rotated(name)
     found = _torchrun("/".join([*above, name])) or next(
         (hint for layout in LAYOUTS[1:] if (hint := layout(name))), PathHints()
     )
-    if rank_regex and (match := rank_regex.search(name)):
+    if rank_regex and (match := rank_regex.search(whole)):
         text = match.groupdict().get("rank") or (match[1] if match.groups() else match[0])
         if text and text.isdecimal():
             found = replace(found, rank=int(text))
-    return found if found.node else replace(found, node=_node_of(name))
+    if age:
+        found = replace(found, part_of=name, age=age)
+    return found if found.node else replace(found, node=_node_of(whole))
 
 
 def settle_tasks(all_hints: Sequence[PathHints]) -> tuple[PathHints, ...]:

@@ -6,6 +6,9 @@ stripped repeatedly. Each says something about the rank; `analysis.ranks` weighs
 * ``[rank3]:`` torch c10d and Python tracebacks of an initialised job: the **global** rank
 * ``[default3]:`` torchrun ``--tee`` (role, then LOCAL rank; no space behind the colon)
 * `` 3: `` srun ``--label``: the task number, padded to a common width
+* ``[1,3]<stdout>:`` mpirun ``--tag-output``: job and number of the process, as srun's task
+* ``[pod/pretrain-worker-1/pytorch] `` kubectl ``--prefix``: a node; `leads` makes the same of
+  ``node01: `` and its like
 * ``ain_fp8_mx/0 `` TorchX and NeMo-Run consoles: end of the role name, replica (a node)
 * ``(Actor[rank=9] pid=77, ip=10.0.0.5) `` Ray: global rank of the actor where it has one
 * ``[20260301 09:14:20][rank-7/8][INFO ] `` Primus: the global rank; it stays, as it holds the time
@@ -32,6 +35,8 @@ _BEFORE: Final = r"[\[0-9 ]|[A-Za-z0-9_.-]+/[0-9]"
 
 _GREP: Final = r"[0-9]{1,9}:"
 _LABEL: Final = r" {0,6}(?P<label>[0-9]{1,6}):(?: |$)"
+TAG: Final = r"\[(?:[A-Za-z0-9_.-]{1,80}@)?[0-9]{1,10},(?P<tag>[0-9]{1,7})\]<std(?:out|err|diag)>:"
+_POD: Final = r"\[pod/(?P<host>[A-Za-z0-9_.-]{1,253})/[A-Za-z0-9_.-]{1,63}\](?: |$)"
 _REPLICA: Final = r"[A-Za-z_][A-Za-z0-9_.-]{0,80}/(?P<replica>[0-9]{1,6}) "
 _STACK: Final = (
     r"(?:\[rank[0-9]{1,7}\]: ?"
@@ -46,14 +51,14 @@ _PRIMUS: Final = (
 
 _PREFIX: Final = re.compile(
     (
-        rf"(?:{_GREP}(?=[\[(]))?(?:{_STAMP}(?={_BEFORE}))?(?:{_LABEL})?(?:{_REPLICA})?"
-        rf"(?P<stack>{_STACK})"
+        rf"(?:{_GREP}(?=[\[(]))?(?:{_STAMP}(?={_BEFORE}))?(?:{_POD})?(?:{_LABEL}|{TAG})?"
+        rf"(?:{_REPLICA})?(?P<stack>{_STACK})"
         rf"(?={_PRIMUS}(?:\[[^\]\n]{{1,60}}\]){{0,4}}?"
         r"\[(?:\[[0-9]{1,3}m)?rank-(?P<logged>[0-9]{1,7})/[0-9]|)"
     ).encode()
 )
 
-HEAD: Final = re.sub(r"\?P<\w+>", "", rf"(?:{_LABEL})?(?:{_REPLICA})?{_STACK}")
+HEAD: Final = re.sub(r"\?P<\w+>", "", rf"(?:{_POD})?(?:{_LABEL}|{TAG})?(?:{_REPLICA})?{_STACK}")
 """The prefixes of a line that `ODD_HEAD` does not match, without look-ahead and groups."""
 
 ODD_HEAD: Final = rf"^(?:{_GREP}[\[(]|{_STAMP}(?:{_BEFORE}))|{_PRIMUS}"
@@ -73,10 +78,13 @@ class Prefix:
 
     local_rank: int | None = None
     label: int | None = None
-    "Task number of srun --label."
+    "Task number of srun --label, or of mpirun --tag-output."
 
     replica: int | None = None
     "Replica number of TorchX: a node."
+
+    host: str | None = None
+    "Name of a host or pod: a node. In `key` it stands behind an `h`."
 
 
 _NONE: Final = Prefix()
@@ -84,7 +92,11 @@ _NONE: Final = Prefix()
 
 @lru_cache(maxsize=65_536)
 def _parse(
-    stack: bytes, label: bytes | None, replica: bytes | None, logged: bytes | None
+    stack: bytes,
+    label: bytes | None,
+    replica: bytes | None,
+    logged: bytes | None,
+    host: bytes | None,
 ) -> Prefix:
     found = _RANK.search(stack)
     rank = found[1] or found[2] if found else logged
@@ -95,8 +107,10 @@ def _parse(
         "t": int(label) if label else None,
         "n": int(replica) if replica else None,
     }
-    key = ",".join(f"{name}{value}" for name, value in said.items() if value is not None)
-    return Prefix(key, said["r"], said["l"], said["t"], said["n"])
+    named = host.decode() if host else None
+    parts = [f"{name}{value}" for name, value in said.items() if value is not None]
+    key = ",".join([f"h{named}", *parts] if named else parts)
+    return Prefix(key, said["r"], said["l"], said["t"], said["n"], named)
 
 
 def clean(line: bytes) -> bytes:
@@ -118,7 +132,8 @@ def split(line: bytes) -> tuple[Prefix, bytes]:
     match = _PREFIX.match(line)
     if match is None or (match.end() == 0 and match["logged"] is None):
         return _NONE, line
-    said = _parse(match["stack"], match["label"], match["replica"], match["logged"])
+    label = match["label"] or match["tag"]
+    said = _parse(match["stack"], label, match["replica"], match["logged"], match["host"])
     return said, line[match.end() :]
 
 

@@ -74,6 +74,8 @@ class Candidate:
 
     size: int
     kind: FileKind
+    leads: tuple[str, ...] = ()
+    "What stands before every line of a log, as `sources.leads` names it."
 
 
 @dataclass(slots=True)

@@ -89,6 +89,25 @@ def test_a_run_that_grows_anyhow_has_the_tables_of_a_scan(tmp_path, name, seed):
     assert follower.read(discover(tmp_path), whole=True) is None
 
 
+def test_a_file_whose_lines_turn_out_to_have_a_lead_is_read_anew_and_then_grows(tmp_path, scanned):
+    log = tmp_path / "a.log"
+    lines = [b"node1: " + line for line in DUMP.splitlines(keepends=True)]
+    log.write_bytes(b"node1: " + b"-" * 1000 + b"\n")
+    follower = Follower(1)
+    assert read(follower, tmp_path)
+    starts = []
+    for first in range(0, len(lines), len(lines) // 3):
+        append(log, b"".join(lines[first : first + len(lines) // 3]))
+        scanned.clear()
+        assert read(follower, tmp_path)
+        starts.append(min(start for _, start, _ in scanned))
+    found = discover(tmp_path)
+
+    assert found.files[0].leads == ("host",)
+    assert set(scan_files(found)["config"]["stream"]) == {"hnode1,t0"}
+    assert starts[0] == 0 < starts[-1]
+
+
 def test_an_unchanged_run_is_not_read_again(tmp_path, scanned):
     shutil.copytree(FIXTURES / RUN / "run", tmp_path / "run")
     follower = Follower(1)

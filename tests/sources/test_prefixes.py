@@ -62,3 +62,26 @@ def test_a_prefix_holds_for_what_follows_a_carriage_return():
     assert prefixes.split_after(before, b"iteration 1/ 2 |") == (before, b"iteration 1/ 2 |")
     own, rest = prefixes.split_after(before, b"[rank2]: Traceback")
     assert (own.rank, own.label, rest) == (2, None, b"Traceback")
+
+
+@pytest.mark.parametrize(
+    ("line", "label", "host", "local", "rest"),
+    [
+        (b"[1,3]<stdout>: iteration", 3, None, None, b" iteration"),
+        (b"[1,12]<stderr>:[rank12]: x", 12, None, None, b"x"),
+        (b"[prterun-node01-5220@1,0]<stdout>:[default1]:x", 0, None, 1, b"x"),
+        (b"[1,3] x", None, None, None, b"[1,3] x"),
+        (b"[pod/job-worker-1/pytorch] [default1]:x", None, "job-worker-1", 1, b"x"),
+        (b"[pod/job-worker-1/pytorch]", None, "job-worker-1", None, b""),
+        (b"[pod/job-worker-1/pytorch] 3: x", 3, "job-worker-1", None, b"x"),
+        (b"[pod/a b/c] x", None, None, None, b"[pod/a b/c] x"),
+        (b"node01: x", None, None, None, b"node01: x"),
+        (b"job-worker-1 pytorch x", None, None, None, b"job-worker-1 pytorch x"),
+        (b"svc-1  | x", None, None, None, b"svc-1  | x"),
+    ],
+)
+def test_prefixes_of_other_launchers_say_task_and_node(line, label, host, local, rest):
+    prefix, text = prefixes.split(line)
+
+    assert (prefix.label, prefix.host, prefix.local_rank, text) == (label, host, local, rest)
+    assert (f"h{host}" in prefix.key) is (host is not None)

@@ -1,0 +1,129 @@
+"""What collectors put before every line of a file, and what is ordinary text where it stands once.
+
+``node01: line`` and ``svc-1  | line`` begin like many a message, so they count only where nearly
+all lines of a file's beginning have them, few names take turns, and the names look like those of
+nodes. Such a file's lines are rewritten to a prefix that cannot be anything else, the one of
+``kubectl logs --prefix``, before they are sorted. Written from the manuals of the tools:
+
+* pdsh, clush, DeepSpeed's launcher: ``<host>: line``
+* stern: ``<pod> <container> line``, in colours
+* docker compose: ``<service>-<number>  | line``
+* container runtimes and ``kubectl logs --timestamps``: ``2026-03-01T09:14:20.123456789Z line``,
+  also behind a pod's name; ``2026-03-01T09:14:20.123456789Z stdout F line`` in files of a kubelet
+* mpirun of Open MPI 5: ``[1,3]<stdout>: line`` with a blank that Open MPI 4 does not print
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hcp_logscan.sources import prefixes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MIN_LINES: Final = 5
+"""Fewer lines do not tell a habit from an accident."""
+
+MAX_LINES: Final = 400
+LINE_BYTES: Final = 400
+SHARE: Final = 0.9
+"""Of the lines that have it; a collector's own messages stand between them."""
+
+_POD: Final = rb"(?P<pod>\[pod/[^\]\s]{1,320}\] )?"
+
+
+@dataclass(frozen=True, slots=True)
+class _Lead:
+    """One way to begin every line."""
+
+    pattern: re.Pattern[bytes]
+    becomes: bytes
+    named: bool = False
+    "It names a node: few names take turns."
+
+    among: re.Pattern[bytes] | None = None
+    "All lines of this kind must have it; None means nearly all lines of the file."
+
+
+_LEADS: Final = {
+    "host": _Lead(
+        re.compile(
+            rb"(?!(?:rank|step|epoch|iter|iteration|gpu|stage|layer|loss|top)[-_]?\d)"
+            rb"(?P<name>[A-Za-z][A-Za-z0-9-]{0,60}\d[A-Za-z0-9-]{0,60}(?:\.[A-Za-z0-9-]{1,60}){0,6}"
+            rb"|\d{1,3}(?:\.\d{1,3}){3}|localhost):(?: |$)"
+        ),
+        rb"[pod/\g<name>/-] ",
+        named=True,
+    ),
+    "stern": _Lead(
+        re.compile(
+            rb"(?P<name>[a-z][a-z0-9.-]{0,200}-\d{1,6}(?:-[a-z0-9]{5})?)"
+            rb" (?P<container>[a-z][a-z0-9-]{0,62})(?: |$)"
+        ),
+        rb"[pod/\g<name>/\g<container>] ",
+        named=True,
+    ),
+    "compose": _Lead(
+        re.compile(rb"(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,100}[-_]\d{1,4}) {1,80}\|(?: |$)"),
+        rb"[pod/\g<name>/-] ",
+        named=True,
+    ),
+    "time": _Lead(
+        re.compile(
+            _POD + rb"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6,9}(?:Z|[+-]\d{2}:\d{2})"
+            rb"(?: std(?:out|err) [FP])?(?: |$)"
+        ),
+        rb"\g<pod>",
+    ),
+    "tag": _Lead(
+        re.compile(rb"(?P<whole>" + _POD + prefixes.TAG.encode() + rb")(?: |$)"),
+        rb"\g<whole>",
+        among=re.compile(_POD + prefixes.TAG.encode()),
+    ),
+}
+
+
+def detect(head: bytes) -> tuple[str, ...]:
+    r"""The leads of a file that begins so, outermost first; empty where it cannot be told.
+
+    >>> detect(b"node01: a\nnode02: b\n" * 5), detect(b"node01: a\nb\n" * 5)
+    (('host',), ())
+    """
+    whole, newline, _ = head.rpartition(b"\n")
+    lines = [
+        prefixes.clean(line)[:LINE_BYTES] for line in (whole if newline else head).split(b"\n")
+    ]
+    lines = [line for line in lines if line.strip()][:MAX_LINES]
+    found: list[str] = []
+    for name, lead in _LEADS.items():
+        if (lead.named and found) or not _has(lead, lines):
+            continue
+        found.append(name)
+        lines = [lead.pattern.sub(lead.becomes, line, count=1) for line in lines]
+    return tuple(found)
+
+
+def _has(lead: _Lead, lines: Sequence[bytes]) -> bool:
+    if lead.among is not None:
+        lines = [line for line in lines if lead.among.match(line)]
+    matches = [match for line in lines if (match := lead.pattern.match(line))]
+    if len(matches) < MIN_LINES or len(matches) < (SHARE if lead.among is None else 1) * len(lines):
+        return False
+    return not lead.named or 2 * len({match["name"] for match in matches}) <= len(matches)
+
+
+def rewrite(leads: Sequence[str], line: bytes) -> bytes:
+    """A line of such a file, with a prefix that `prefixes` knows, and without colours.
+
+    >>> rewrite(("compose",), b"svc-1  | [rank0]: x")
+    b'[pod/svc-1/-] [rank0]: x'
+    """
+    line = prefixes.clean(line)
+    for name in leads:
+        match = _LEADS[name].pattern.match(line)
+        if match:
+            line = match.expand(_LEADS[name].becomes) + line[match.end() :]
+    return line
