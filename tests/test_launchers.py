@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 
 from hcp_logscan import scan
 from hcp_logscan.analysis.ranks import _natural_nodes
+from hcp_logscan.analysis.rotated import parts_of
 from hcp_logscan.engine.plan import units
 from hcp_logscan.engine.run import merge, scan_files
 from hcp_logscan.engine.scan import scan_batch
@@ -191,8 +192,13 @@ def test_parts_of_rotated_logs_in_an_archive_are_one_log(where, beside, tmp_path
     to = tmp_path / "given" / where
     to.parent.mkdir()
     packed(run, to)
-    there, inside = scan(run), scan(to.parent if beside else to)
+    given = to.parent if beside else to
+    there, inside = scan(run), scan(given)
 
+    files = discover(given).files
+    logs = parts_of(files, range(len(files)))
+    ages = [[files[part].hints.age for part in log] for log in logs]
+    assert ages == [[2, 1, 0]] * (len(files) // 3)
     assert [one.iterations for one in inside.data.attempts] == [3, 6]
     assert [one.rank for one in inside.data.ranks] == [one.rank for one in there.data.ranks]
     ranks = there.facts["iterations"].select("attempt", "iteration", "rank")
