@@ -78,7 +78,7 @@ def test_table_is_worst_first_and_says_why_there_is_no_report():
     assert "error HCP002" in lines[2]
     assert "1,916.1" in lines[2]
     assert lines[2].endswith("1")
-    assert "empty: no log file in empty: the directory is empty." in lines
+    assert "empty: no log file in empty: it is empty." in lines
     assert lines[-1] == "Reports: reports/index.html"
 
 

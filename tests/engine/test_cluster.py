@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import importlib.util
 import json
 import os
@@ -109,7 +108,7 @@ def running(tmp_path_factory):
 @pytest.fixture
 def small(monkeypatch):
     """Every piece of 16 kB is a batch, so that a fixture run keeps several workers busy."""
-    monkeypatch.setattr(cluster, "units", functools.partial(plan.units, unit_bytes=16 << 10))
+    monkeypatch.setattr(cluster, "of_run", lambda found: plan.units(found.files, 16 << 10))
     monkeypatch.setattr(plan, "_LEAST_BATCH", 1)
 
 
@@ -229,7 +228,7 @@ def test_an_interrupted_scan_leaves_no_process_no_report_and_no_folder(tmp_path)
         _, said = process.communicate(timeout=WAIT_S)
     finally:
         process.kill()
-    assert said == "hcp-logscan: interrupted; no report was written.\n"
+    assert said == "hcp-logscan: interrupted; no partial report is left.\n"
     # CPython ends by the signal itself if it came while source text was executed (dataclasses)
     assert process.returncode in {130, -signal.SIGINT}
     assert until(lambda: all(map(gone, workers)))
@@ -297,7 +296,7 @@ def test_an_empty_file_that_is_full_elsewhere_is_another_file(tmp_path):
 
 def test_a_broken_file_is_a_health_entry_as_everywhere(running, tmp_path):
     (tmp_path / "rank0.log").write_text("using world size: 8\n")
-    (tmp_path / "rank1.log.gz").write_bytes(b"no gzip at all")
+    (tmp_path / "rank1.log.gz").write_bytes(b"\x1f\x8b\x08\x00" + b"\xff" * 64)
     report = scan(tmp_path, engine="dask", scheduler=running.address)
     assert [entry.file for entry in report.data.health.unreadable] == ["rank1.log.gz"]
     assert report.to_json() == scan(tmp_path).to_json()

@@ -21,7 +21,7 @@ from hcp_logscan.model.line_format import COLUMNS, KINDS, NEEDED, RESERVED, Line
 from hcp_logscan.parsers import custom
 from hcp_logscan.parsers.base import conform
 from hcp_logscan.parsers.registry import needles, owners, parsers
-from hcp_logscan.sources.discover import discover
+from hcp_logscan.sources.discover import Selection, discover
 
 STEP = LineFormat(
     "acme-step",
@@ -185,7 +185,7 @@ def run_dir(tmp_path):
 
 
 def test_lines_of_formats_go_the_whole_way(run_dir):
-    tables = scan_files(discover(run_dir), (STEP, SAVE, DONE))
+    tables = scan_files(discover(run_dir, Selection(formats=(STEP, SAVE, DONE))))
 
     assert tables["iterations"]["line_rank"].drop_nulls().unique().to_list() == [0]
     assert tables["checkpoints"].select("kind", "iteration").rows() == [("saved", 6)]
