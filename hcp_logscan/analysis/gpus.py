@@ -284,7 +284,9 @@ def clock_step_ms(rows: pl.DataFrame) -> float | None:
     apart = seconds.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False).diff()
     pairs = pl.DataFrame(
         {"apart": apart.dt.total_milliseconds(), "steps": rows["interval_iterations"]}
-    ).filter((pl.col("apart") > 2 * _RESOLUTION_MS) & (pl.col("steps") > 0))
-    if pairs.height < _MIN_STEPS:
+    ).filter(pl.col("apart").is_not_null() & (pl.col("steps") > 0))
+    usual = pairs["apart"].median()
+    # of all pairs: a few long pauses (evaluation, saving) say nothing of steps too short to time
+    if pairs.height < _MIN_STEPS or float(str(usual)) <= 2 * _RESOLUTION_MS:
         return None
     return float(str((pairs["apart"] / pairs["steps"]).median()))

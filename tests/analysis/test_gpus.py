@@ -128,12 +128,21 @@ def test_the_clock_gives_the_median_time_per_iteration():
     [
         stamped(0, 1, 2, 3, 4),  # stamps of one second cannot tell
         stamped(0, 0, 0, 5, 5, 5, 10),
+        stamped(*range(9), 14, *range(15, 20), 25, *range(26, 30), 35, *range(36, 40), 45),
         stamped(0, 5),
         series((None, 1, 5.0, None, None)),
         series(*((f"9999-99-99 0{n}:00:00", 1, 5.0, None, None) for n in range(6))),
         series(),
     ],
-    ids=["too close", "mostly equal", "too few", "no stamps", "damaged stamps", "no rows"],
+    ids=[
+        "too close",
+        "mostly equal",
+        "long pauses between short steps",
+        "too few",
+        "no stamps",
+        "damaged stamps",
+        "no rows",
+    ],
 )
 def test_the_clock_cannot_tell(rows):
     assert gpus.clock_step_ms(rows) is None
