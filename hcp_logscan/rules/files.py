@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from hcp_logscan.rules.problem import Problem
+from hcp_logscan.rules.problem import Problem, RuleFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
+
+Thing = TypeVar("Thing")
+"""A rule, or a line format."""
 
 _FIRST_KEY: Final = re.compile(
     rb"\A(?:\xef\xbb\xbf)?(?:[ \t]*(?:#.*)?\r?\n|---[ \t]*\r?\n)*"
@@ -61,6 +64,34 @@ def yaml_files(
             if (real := os.path.realpath(file)) not in seen:
                 seen.add(real)
                 yield file
+
+
+def read_all(
+    found: Iterable[Path],
+    problems: list[Problem],
+    read: Callable[[Path], Thing],
+    name_of: Callable[[Thing], str],
+    twice: str,
+) -> tuple[Thing, ...]:
+    """What stands in these files, sorted by name; two of one name are a problem: `twice` says it.
+
+    Raises one `RuleFileError` that lists what is wrong in all of them, file and line first.
+    """
+    things: dict[str, tuple[Thing, Path]] = {}
+    for path in found:
+        try:
+            thing = read(path)
+        except RuleFileError as error:
+            problems += error.problems
+            continue
+        name = name_of(thing)
+        if name in things:
+            what = twice.format(name=name, other=things[name][1])
+            problems.append(Problem(str(path), what, "choose another"))
+        things.setdefault(name, (thing, path))
+    if problems:
+        raise RuleFileError(problems)
+    return tuple(things[name][0] for name in sorted(things))
 
 
 def _files_at(path: Path, wanted: Callable[[Path], bool]) -> list[Path]:

@@ -86,20 +86,11 @@ def load_formats(paths: Sequence[Path]) -> tuple[LineFormat, ...]:
     Raises one `RuleFileError` that lists what is wrong in all of them, file and line first.
     """
     problems: list[Problem] = []
-    found: dict[str, tuple[LineFormat, Path]] = {}
-    for path in files.yaml_files(paths, problems, "line format", files.is_format):
-        try:
-            form = read_file(path).form
-        except RuleFileError as error:
-            problems += error.problems
-            continue
-        if form.format in found:
-            what = f"format: {form.format} is also the name of {found[form.format][1]}"
-            problems.append(Problem(str(path), what, "choose another"))
-        found.setdefault(form.format, (form, path))
-    if problems:
-        raise RuleFileError(problems)
-    return tuple(found[name][0] for name in sorted(found))
+    found = files.yaml_files(paths, problems, "line format", files.is_format)
+    twice = "format: {name} is also the name of {other}"
+    return files.read_all(
+        found, problems, lambda path: read_file(path).form, lambda form: form.format, twice
+    )
 
 
 def read_file(path: Path) -> CheckedFormat:

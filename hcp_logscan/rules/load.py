@@ -44,20 +44,9 @@ def _shipped() -> tuple[Rule, ...]:
 def load_paths(paths: Sequence[Path]) -> tuple[Rule, ...]:
     """The rules of these files and directories alone, sorted by id. Raises like `load_rules`."""
     problems: list[Problem] = []
-    found: dict[str, tuple[Rule, Path]] = {}
-    for path in rule_files(paths, problems):
-        try:
-            rule = load_file(path)
-        except RuleFileError as error:
-            problems += error.problems
-            continue
-        if rule.id in found:
-            what = f"{rule.id} is also the id of {found[rule.id][1]}"
-            problems.append(Problem(str(path), what, "choose another"))
-        found.setdefault(rule.id, (rule, path))
-    if problems:
-        raise RuleFileError(problems)
-    return tuple(found[name][0] for name in sorted(found))
+    found = rule_files(paths, problems)
+    twice = "{name} is also the id of {other}"
+    return files.read_all(found, problems, load_file, lambda rule: rule.id, twice)
 
 
 def rule_files(paths: Sequence[Path], problems: list[Problem]) -> Iterator[Path]:
