@@ -78,11 +78,14 @@ class Cluster:
         process = self.start("dask_worker", *options, path=path)
         with distributed.Client(self.address, set_as_default=False) as client:
 
-            def address():
-                known = client.sync(client.scheduler.identity)["workers"]
-                return next((place for place, said in known.items() if said["name"] == name), None)
+            def ready():
+                """Its address, once it takes tasks: it is known to the scheduler before."""
+                for place, said in client.sync(client.scheduler.identity)["workers"].items():
+                    if (said["name"], said["status"]) == (name, "running"):
+                        return place
+                return None
 
-            place = until(address)
+            place = until(ready)
         try:
             yield process, place
         finally:
