@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import polars as pl
 
 from hcp_logscan.engine.survivors import Waiting, odd, split
@@ -28,7 +29,7 @@ from hcp_logscan.parsers.flight_recorder import (
 from hcp_logscan.parsers.registry import needles, owners, parsers
 from hcp_logscan.sources import leads, prefixes, reader
 from hcp_logscan.sources.place import name_of
-from hcp_logscan.sources.scanner import ScanStats, scan
+from hcp_logscan.sources.scanner import NeedleSets, ScanStats, scan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from hcp_logscan.model.line_format import LineFormat
     from hcp_logscan.parsers.base import Block
     from hcp_logscan.sources.prefixes import Prefix
+    from hcp_logscan.sources.scanner import Survivors
 
 FLUSH_LINES: Final = 20_000
 """Lines held as text before they become typed columns."""
@@ -158,6 +160,7 @@ class Collector:
 
     def __init__(self, formats: tuple[LineFormat, ...] = ()) -> None:
         self.hungry = False
+        self.sets = NeedleSets(len(needles(formats)))
         self.recognised: Counter[int] = Counter()
         "Lines that a parser understood, by the place of their unit in the batch."
 
@@ -167,7 +170,6 @@ class Collector:
         self._waiting = 0
         self._waiting_bytes = 0
         self._common = Waiting()
-        self._groups: dict[int, int] = {}
         self._batches: dict[str, _Batch] = {}
         self._open: dict[str, list[_Open]] = {}
         self._begins: Counter[bytes] = Counter()
@@ -254,39 +256,53 @@ class Collector:
             self._rows.setdefault(table, []).append({**common, **place, **own})
             self._waiting += 1
 
-    def survivor(self, number: int, offset: int, line: bytes, needles: int) -> None:
-        """Let a line wait for the parsers of its needles; sort it at once where order matters."""
+    def take(self, found: Survivors, first: int, last: int) -> int:
+        """Let lines wait for the parsers of their needles; sort those at once whose order matters.
+
+        Those taken end with the first that opens a record.
+        """
+        orders = np.array([held & self._single != 0 for held in self.sets.held])
+        sets, lengths = found.sets[first:last], found.ends[first:last] - found.starts[first:last]
+        for special in (first + np.flatnonzero(orders[sets] | (lengths > LONG_LINE))).tolist():
+            self._wait(found, first, special)
+            line = found.line(special)
+            if self._leads:
+                line = leads.rewrite(self._leads, line)
+            offset = found.base + int(found.starts[special])
+            self._sort(int(found.numbers[special]), offset, line, int(found.sets[special]))
+            first = special + 1
+            if self.hungry:
+                return first
+        self._wait(found, first, last)
+        return last
+
+    def _wait(self, found: Survivors, first: int, last: int) -> None:
+        if first == last:
+            return
+        lines = self._common.add(self._place, self._epoch, found, first, last)
         if self._leads:
-            line = leads.rewrite(self._leads, line)
-        if needles & self._single or len(line) > LONG_LINE:
-            self._sort(number, offset, line, needles)
-        else:
-            waiting = self._common
-            waiting.units.append(self._place)
-            waiting.lines.append(number)
-            waiting.offsets.append(offset)
-            waiting.epochs.append(self._epoch)
-            group = self._groups.get(needles)
-            if group is None:
-                group = self._groups[needles] = len(self._groups)
-            waiting.groups.append(group)
-            waiting.texts.append(line)
-            self._waiting += 1
-            self._waiting_bytes += len(line)
+            lines = [leads.rewrite(self._leads, line) for line in lines]
+        self._common.texts += lines
+        self._waiting += len(lines)
+        self._waiting_bytes += int((found.ends[first:last] - found.starts[first:last]).sum())
+
+    def settle(self) -> None:
+        """Turn what waits into frames once it is much."""
         if self._waiting >= FLUSH_LINES or self._waiting_bytes >= FLUSH_BYTES:
             self.flush()
 
-    def _wanted(self, needles: int) -> dict[str, None]:
-        """Names of the parsers that asked for one of these needles."""
+    def _wanted(self, number: int) -> dict[str, None]:
+        """Names of the parsers that asked for one of the needles of a set."""
+        needles = self.sets.held[number]
         hits = (hit for hit in range(needles.bit_length()) if needles >> hit & 1)
         return {parser.name: None for hit in hits for parser in self._owners[hit]}
 
-    def _sort(self, number: int, offset: int, line: bytes, needles: int) -> None:
+    def _sort(self, number: int, offset: int, line: bytes, needle_set: int) -> None:
         """Sort one line to the parsers that asked for its needles."""
         cleaned = prefixes.clean(line)
         segments = self._segments(number, offset, cleaned)
         before = prefixes.split(cleaned)[0] if b"\r" in cleaned else prefixes.Prefix()
-        wanted = self._wanted(needles)
+        wanted = self._wanted(needle_set)
         for segment in segments:
             if not segment:
                 continue
@@ -353,7 +369,7 @@ class Collector:
         self._begins[entry.raw] += 1
         self._note_open()
 
-    def take(self, parser: BlockParser, block: Block) -> None:
+    def keep_block(self, parser: BlockParser, block: Block) -> None:
         """Keep what a block says that was read outside the scan."""
         self._collect(_Open(parser, block, prefixes.Prefix(), b"", 0))
 
@@ -400,6 +416,7 @@ class Collector:
             self.recognised.update(dict(counted.iter_rows()))
         self._batches.clear()
         self._rows.clear()
+        self.sets.forget()
         self._waiting = self._waiting_bytes = 0
 
     def _sort_common(self) -> dict[str, pl.DataFrame]:
@@ -408,28 +425,20 @@ class Collector:
         if not waiting.texts:
             return {}
         lines = waiting.frame().with_columns(odd().alias("_odd"))
-        sets = list(self._groups)
         place, epoch = self._place, self._epoch
-        for row in lines.filter("_odd")["row"].to_list():
-            self._place, self._epoch = waiting.units[row], waiting.epochs[row]
-            self._sort(
-                waiting.lines[row],
-                waiting.offsets[row],
-                waiting.texts[row],
-                sets[waiting.groups[row]],
-            )
+        said = ("row", "file", "epoch", "line", "offset", "set")
+        for row, unit, began, number, offset, held in lines.filter("_odd").select(said).iter_rows():
+            self._place, self._epoch = unit, began
+            self._sort(number, offset, waiting.texts[row], held)
         self._place, self._epoch = place, epoch
         lines = split(lines.filter(~pl.col("_odd")), MAX_TEXT)
-        groups: dict[str, list[int]] = {}
-        for held, group in self._groups.items():
+        sets: dict[str, list[int]] = {}
+        for held in lines["set"].unique().sort().to_list():
             for name in self._wanted(held):
-                groups.setdefault(name, []).append(group)
-        self._groups.clear()
-        by_parser = {
-            name: lines.filter(pl.col("group").is_in(mine)).drop("group")
-            for name, mine in groups.items()
+                sets.setdefault(name, []).append(held)
+        return {
+            name: lines.filter(pl.col("set").is_in(mine)).drop("set") for name, mine in sets.items()
         }
-        return {name: frame for name, frame in by_parser.items() if frame.height}
 
     def _keep(self, table: str, frame: pl.DataFrame) -> None:
         if not frame.height:
@@ -551,7 +560,7 @@ def _scan_config(stream: reader.ByteStream, collector: Collector, stats: ScanSta
                 if block.feed(BlockLine(number, offset, text)):
                     break
                 offset += len(text.encode()) + 1
-            collector.take(parser, block)
+            collector.keep_block(parser, block)
 
 
 LINE_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {

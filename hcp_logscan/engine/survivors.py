@@ -7,12 +7,18 @@ collector's time before its prefix. Odd lines are few, and are sorted one by one
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from hcp_logscan.model import events
 from hcp_logscan.sources import prefixes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hcp_logscan.sources.scanner import Survivors
 
 _NCCL: Final = r":[0-9]{1,10}:[0-9]{1,10} \[[0-9]{1,3}\] NCCL "
 _TORN: Final = (
@@ -26,31 +32,41 @@ _NCCL_END: Final = "- Init COMPLETE"
 
 @dataclass(slots=True)
 class Waiting:
-    """Survivor lines that wait to be sorted, column by column."""
+    """Survivor lines that wait to be sorted: columns in parts, a part per run of lines."""
 
-    units: list[int] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
-    offsets: list[int] = field(default_factory=list)
-    epochs: list[int] = field(default_factory=list)
-    groups: list[int] = field(default_factory=list)
+    units: list[tuple[int, int, int]] = field(default_factory=list)
+    "Per part its unit, its epoch, and how many lines it has."
+
+    numbers: list[NDArray[np.int64]] = field(default_factory=list)
+    offsets: list[NDArray[np.int64]] = field(default_factory=list)
+    sets: list[NDArray[np.int64]] = field(default_factory=list)
     "Which needles a line holds, as the number of their set."
 
     texts: list[bytes] = field(default_factory=list)
 
+    def add(self, unit: int, epoch: int, found: Survivors, first: int, last: int) -> list[bytes]:
+        """Let survivors `first` to `last` - 1 of a unit wait; their bytes are still to be added."""
+        self.units.append((unit, epoch, last - first))
+        self.numbers.append(found.numbers[first:last])
+        self.offsets.append(found.starts[first:last] + found.base)
+        self.sets.append(found.sets[first:last])
+        return found.lines(first, last)
+
     def frame(self) -> pl.DataFrame:
-        """The lines without colours: `COMMON` as far as it is known, `group`, and `row`."""
+        """The lines without colours: `COMMON` as far as it is known, `set`, and `row`."""
         text = _decoded(self.texts)
         if text.str.contains("\x1b", literal=True).any():
             text = text.str.replace_all(prefixes.ANSI, "")
         if text.str.ends_with("\r").any():
             text = text.str.strip_chars_end("\r")
+        units, epochs, lengths = np.array(self.units, np.int64).T
         return pl.DataFrame(
             {
-                "file": pl.Series(self.units, dtype=pl.Int64),
-                "line": pl.Series(self.lines, dtype=pl.Int64),
-                "offset": pl.Series(self.offsets, dtype=pl.Int64),
-                "epoch": pl.Series(self.epochs, dtype=pl.Int64),
-                "group": pl.Series(self.groups, dtype=pl.Int64),
+                "file": np.repeat(units, lengths),
+                "line": np.concatenate(self.numbers),
+                "offset": np.concatenate(self.offsets),
+                "epoch": np.repeat(epochs, lengths),
+                "set": np.concatenate(self.sets),
                 "text": text,
             }
         ).with_row_index("row")
@@ -91,7 +107,7 @@ def split(frame: pl.DataFrame, max_text: int) -> pl.DataFrame:
     return headed.join(known, on="_head", how="left", maintain_order="left").select(
         *(pl.col(name) for name in events.COMMON if name != "text"),
         pl.col("text").str.strip_prefix(pl.col("_head")).str.slice(0, max_text).alias("text"),
-        "group",
+        "set",
     )
 
 

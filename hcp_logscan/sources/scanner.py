@@ -1,7 +1,8 @@
 """Needles -> survivor lines: all needles are searched at once, in blocks of bytes, with SIMD.
 
-A *survivor* is a line that holds at least one needle. Lines without one are never looked at, except
-while a multi-line block is open: then every line is handed on until the block is closed.
+A *survivor* is a line that holds at least one needle. Survivors of a block are handed on together,
+as columns. Lines without a needle are never looked at, except while a multi-line record is open:
+then every line is handed on until the record is closed.
 
 The scanner is hyperscan (vectorscan), one block-mode database per process. Where it has no wheel, a
 search with `bytearray.find` gives the same lines, about twenty times slower.
@@ -9,35 +10,113 @@ search with `bytearray.find` gives the same lines, about twenty times slower.
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
 
 from hcp_logscan.sources.packed import CutOffError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from numpy.typing import NDArray
+
     from hcp_logscan.sources.packed import ByteStream
 
-    Search = Callable[[bytearray, int], list[tuple[int, int]]]
+    Search = Callable[[bytearray, int], "array[int]"]
+    """Hits in the first bytes of a buffer, in their order: where the needle ends, shifted by
+    ID_BITS, and the number of the needle."""
 
 BLOCK_BYTES: Final = 1 << 20
 MAX_LINE_BYTES: Final = 8 << 20
 """A longer line is handled in pieces of at most this size, cut at a carriage return where it has
 one: progress bars write their whole life as one line."""
 
+ID_BITS: Final = 16
+_ID: Final = (1 << ID_BITS) - 1
+_NEWLINE: Final = 10
+
+
+class NeedleSets:
+    """Numbers for the sets of needles that lines hold; needle n alone is set n.
+
+    A set is an integer with bit n for needle n.
+    """
+
+    def __init__(self, needles: int) -> None:
+        self._needles = needles
+        self._numbers: dict[int, int] = {}
+        self.held = [1 << needle for needle in range(needles)]
+        "The sets by number."
+
+    def number(self, held: int) -> int:
+        """The number of a set of two needles or more."""
+        known = self._numbers.get(held)
+        if known is None:
+            known = self._numbers[held] = len(self.held)
+            self.held.append(held)
+        return known
+
+    def forget(self) -> None:
+        """Drop the numbers of all sets of two needles or more: no line waits by them any more."""
+        self._numbers.clear()
+        del self.held[self._needles :]
+
+
+@dataclass(frozen=True, slots=True)
+class Survivors:
+    """The survivors of one block of bytes, as columns of int64."""
+
+    buffer: bytearray
+    base: int
+    "Offset of the buffer's first byte in the file."
+
+    numbers: NDArray[np.int64]
+    "Line numbers, from 1 within the unit."
+
+    starts: NDArray[np.int64]
+    "Positions in the buffer."
+
+    ends: NDArray[np.int64]
+    sets: NDArray[np.int64]
+    "Which needles a line holds, as the number of their set."
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def line(self, at: int) -> bytes:
+        """The bytes of one line."""
+        return bytes(self.buffer[self.starts[at] : self.ends[at]])
+
+    def lines(self, first: int, last: int) -> list[bytes]:
+        """The bytes of some lines."""
+        with memoryview(self.buffer) as view:
+            spans = zip(
+                self.starts[first:last].tolist(), self.ends[first:last].tolist(), strict=True
+            )
+            return [bytes(view[start:end]) for start, end in spans]
+
 
 class Sink(Protocol):
     """Receives survivors, and every line while it is hungry."""
 
     hungry: bool
+    sets: NeedleSets
 
     def walk(self, number: int, offset: int, line: bytes) -> None:
-        """A line inside an open block (survivors included)."""
+        """A line inside an open record (survivors included)."""
 
-    def survivor(self, number: int, offset: int, line: bytes, needles: int) -> None:
-        """A line with needles in it: bit n stands for needle n."""
+    def take(self, found: Survivors, first: int, last: int) -> int:
+        """Take survivors `first` to `last` - 1, or fewer: up to the first that leaves it hungry.
+
+        Returns the place behind those taken.
+        """
+
+    def settle(self) -> None:
+        """A block of bytes is done: its survivors are handed on, and no other is under way."""
 
 
 @dataclass(slots=True)
@@ -64,12 +143,12 @@ def _hyperscan_search(needles: tuple[bytes, ...]) -> Search:
         literal=True,
     )
 
-    def search(buffer: bytearray, end: int) -> list[tuple[int, int]]:
-        hits: list[tuple[int, int]] = []
+    def search(buffer: bytearray, end: int) -> array[int]:
+        hits = array("q")
         add = hits.append
 
         def on_match(needle: int, _start: int, stop: int, _flags: int, _context: object) -> None:
-            add((stop, needle))
+            add(stop << ID_BITS | needle)
 
         with memoryview(buffer)[:end] as view:
             database.scan(view, match_event_handler=on_match)  # type: ignore[type-var]
@@ -81,14 +160,14 @@ def _hyperscan_search(needles: tuple[bytes, ...]) -> Search:
 def find_search(needles: tuple[bytes, ...]) -> Search:
     """The fall-back search: same hits, no dependency."""
 
-    def search(buffer: bytearray, end: int) -> list[tuple[int, int]]:
+    def search(buffer: bytearray, end: int) -> array[int]:
         hits = []
         for number, needle in enumerate(needles):
             at = buffer.find(needle, 0, end)
             while at >= 0:
-                hits.append((at + len(needle), number))
+                hits.append(at + len(needle) << ID_BITS | number)
                 at = buffer.find(needle, at + 1, end)
-        return sorted(hits)
+        return array("q", sorted(hits))
 
     return search
 
@@ -96,75 +175,114 @@ def find_search(needles: tuple[bytes, ...]) -> Search:
 @lru_cache(maxsize=8)
 def make_search(needles: tuple[bytes, ...]) -> Search:
     """The fastest search this installation has for `needles`; built once per process."""
+    assert len(needles) <= _ID
     try:
         return _hyperscan_search(needles)
     except ImportError:
         return find_search(needles)
 
 
-class _Region:
-    """Hands the lines of one buffer to the sink, counting line numbers as it goes."""
+class _Lines:
+    """Where the lines of a block lie, from 0: the last one may lack its newline."""
 
-    __slots__ = ("counted", "number", "search", "sink")
+    __slots__ = ("buffer", "ends", "newlines", "starts")
+
+    def __init__(self, buffer: bytearray, stop: int) -> None:
+        self.buffer = buffer
+        self.newlines = np.flatnonzero(np.frombuffer(buffer, np.uint8, stop) == _NEWLINE)
+        ended = not stop or buffer[stop - 1] == _NEWLINE
+        self.ends = self.newlines if ended else np.append(self.newlines, stop)
+        self.starts = np.concatenate(([0], self.ends[:-1] + 1))
+
+    def before(self, position: int) -> int:
+        """How many newlines stand before a position."""
+        return int(np.searchsorted(self.newlines, position))
+
+
+class _Region:
+    """Hands the lines of one block after the other to the sink, counting them as it goes."""
+
+    __slots__ = ("number", "search", "sink")
 
     def __init__(self, search: Search, sink: Sink) -> None:
         self.search, self.sink = search, sink
-        self.number, self.counted = 1, 0
+        self.number = 1
+        "Of the block's first line that is counted."
 
-    def _number_at(self, buffer: bytearray, at: int) -> int:
-        self.number += buffer.count(b"\n", self.counted, at)
-        self.counted = at
-        return self.number
+    def hand_on(self, block: _Block, lines: _Lines, first: int, own: int) -> None:
+        """Hand on what begins in [first, own): survivors, and what open records need between them.
 
-    def _walk(self, buffer: bytearray, base: int, start: int, stop: int) -> int:
-        """Feed whole lines from `start` while the sink is hungry; where it stopped."""
-        while start < stop and self.sink.hungry:
-            newline = buffer.find(b"\n", start, stop)
-            end = newline if newline >= 0 else stop
-            self.sink.walk(self._number_at(buffer, start), base + start, bytes(buffer[start:end]))
-            start = end + 1
-        return start
+        Lines behind `own` are the next unit's: of them, open records take what they need.
+        """
+        counted = lines.before(first)
+        until = len(lines.ends) if own == block.stop else lines.before(own)
+        if own > first:
+            self._own(block, lines, counted, until, self._survivors(block, lines, first, own))
+        self._walk(block, lines, counted, until, len(lines.ends))
+        self.sink.settle()
+        self.number += len(lines.newlines) - counted
 
-    def own(self, buffer: bytearray, base: int, first: int, end: int) -> None:
-        """Lines of this unit: survivors, and what open blocks need between them."""
-        self.counted = first
-        sink, walked, at = self.sink, first, 0
-        hits = self.search(buffer, end)
-        count = len(hits)
-        while at < count and hits[at][0] <= first:
+    def _survivors(
+        self, block: _Block, lines: _Lines, first: int, own: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Which lines of the block hold needles, and the numbers of their sets."""
+        hits = np.frombuffer(self.search(block.buffer, own), np.int64)
+        hits = hits[np.searchsorted(hits, (first + 1) << ID_BITS) :]
+        needles = hits & _ID
+        # a needle may end with the newline of its line
+        line = np.searchsorted(lines.newlines, (hits >> ID_BITS) - 1)
+        begins = np.flatnonzero(np.diff(line, prepend=-1))
+        counts = np.diff(begins, append=len(line))
+        sets = needles[begins]
+        for at in np.flatnonzero(counts > 1).tolist():
+            held = 0
+            for needle in needles[begins[at] : begins[at] + counts[at]].tolist():
+                held |= 1 << needle
+            if held & (held - 1):
+                sets[at] = self.sink.sets.number(held)
+        return line[begins], sets
+
+    def _own(
+        self,
+        block: _Block,
+        lines: _Lines,
+        counted: int,
+        until: int,
+        survivors: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ) -> None:
+        which, sets = survivors
+        sink, walked, at = self.sink, counted, 0
+        found = Survivors(
+            block.buffer,
+            block.base,
+            which + (self.number - counted),
+            lines.starts[which],
+            lines.ends[which],
+            sets,
+        )
+        while at < len(found):
+            last = len(found)
+            if sink.hungry:
+                last = at + 1
+                line = int(which[at])
+                self._walk(block, lines, counted, walked, line)
+                if sink.hungry:
+                    sink.walk(
+                        int(found.numbers[at]), block.base + int(found.starts[at]), found.line(at)
+                    )
+            at = sink.take(found, at, last)
+            walked = int(which[at - 1]) + 1
+        self._walk(block, lines, counted, walked, until)
+
+    def _walk(self, block: _Block, lines: _Lines, counted: int, first: int, last: int) -> None:
+        """Hand on lines `first` to `last` - 1 of the block while the sink is hungry."""
+        sink, buffer = self.sink, block.buffer
+        at = first
+        while at < last and sink.hungry:
+            start, end = int(lines.starts[at]), int(lines.ends[at])
+            number = self.number + at - counted
+            sink.walk(number, block.base + start, bytes(buffer[start:end]))
             at += 1
-        while at < count:
-            stop = hits[at][0]
-            newline = buffer.rfind(b"\n", 0, stop)
-            if newline == stop - 1:  # a needle may end with the line
-                newline = buffer.rfind(b"\n", 0, stop - 1)
-            start = newline + 1
-            finish = buffer.find(b"\n", start, end)
-            if finish < 0:
-                finish = end
-            found = 0
-            while at < count and hits[at][0] <= finish + 1:
-                found |= 1 << hits[at][1]
-                at += 1
-            if sink.hungry:
-                self._walk(buffer, base, walked, start)
-            number = self._number_at(buffer, start)
-            line = bytes(buffer[start:finish])
-            if sink.hungry:
-                sink.walk(number, base + start, line)
-            sink.survivor(number, base + start, line, found)
-            walked = finish + 1
-        if sink.hungry:
-            self._walk(buffer, base, walked, end)
-
-    def beyond(self, buffer: bytearray, base: int, start: int, end: int) -> None:
-        """Lines behind the unit's end: only open blocks read them."""
-        self._walk(buffer, base, start, end)
-
-    def advance(self, buffer: bytearray, end: int) -> None:
-        """The buffer is done up to `end`: its newlines count, its positions do not any more."""
-        self._number_at(buffer, end)
-        self.counted = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,28 +339,26 @@ def scan(
     """
     stats = ScanStats() if stats is None else stats
     region = _Region(make_search(needles), sink)
-    skip_partial, mid_line, last_byte = start > 0, False, 10
+    skip_partial, mid_line, last_byte = start > 0, False, _NEWLINE
     for block in _blocks(stream, max(start - 1, 0), stats):
         buffer, base, stop = block.buffer, block.base, block.stop
+        lines = _Lines(buffer, stop)
         first = 0
         if skip_partial:  # the tail of a line that belongs to the unit before
-            newline = buffer.find(b"\n", 0, stop)
-            first = newline + 1 if newline >= 0 else stop
-            skip_partial = newline < 0
+            skip_partial = not len(lines.newlines)
+            first = stop if skip_partial else int(lines.newlines[0]) + 1
         own = stop
         if end is not None and base + stop > end:
             own = max(_own_part(buffer, stop, end - base, mid_line=mid_line), first)
-        region.own(buffer, base, first, own)
+        region.hand_on(block, lines, first, own)
         if own > first:
             stats.bytes += own - first
-            stats.lines += buffer.count(b"\n", first, own)
+            stats.lines += lines.before(own) - lines.before(first)
             last_byte = buffer[own - 1]
-        region.beyond(buffer, base, own, stop)
-        region.advance(buffer, stop)
         mid_line = block.piece
         if end is not None and base + stop >= end and not mid_line and not sink.hungry:
             break
-    stats.lines += last_byte != 10
+    stats.lines += last_byte != _NEWLINE
     return stats
 
 
