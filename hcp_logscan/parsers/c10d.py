@@ -43,6 +43,32 @@ def _created(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _quick_created(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(pl.col("name").alias("guid"), pl.lit("created").alias("kind"))
+
+
+def _quick_opened(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(pl.lit("opened").alias("kind"))
+
+
+_QUICK_HEAD: Final = (
+    r"\[[FEWIV][0-9]{3,8} [0-9:.]+ ProcessGroupNCCL\.cpp:[0-9]+\]"
+    r" \[PG ID [0-9]+ PG GUID (?P<guid>[0-9A-Za-z_:.-]*)"
+)
+"""Of lines since 2.5, as c10 writes them by default: these name no thread."""
+
+_QUICK_CREATED: Final = (
+    _QUICK_HEAD + r" Rank [0-9]+\] ProcessGroupNCCL initialization options: size: (?P<size>[0-9]+),"
+    r" global rank: (?P<global_rank>[0-9]+), TIMEOUT\(ms\): [0-9]+,"
+    r" USE_HIGH_PRIORITY_STREAM: [0-9], SPLIT_FROM: [0-9]+, SPLIT_COLOR: -?[0-9]+,"
+    r" PG Name: (?P<name>[0-9A-Za-z_:.-]+)"
+)
+_QUICK_OPENED: Final = (
+    _QUICK_HEAD + r"\((?P<description>[A-Z0-9_]{1,128})\) Rank [0-9]+\]"
+    r" ProcessGroupNCCL broadcast unique ID through store took [0-9.]+ ms"
+)
+
+
 PARSERS = (
     LineParser(
         name="c10d-created",
@@ -56,6 +82,8 @@ PARSERS = (
         },
         constants={"kind": "created"},
         finish=_created,
+        quick=_QUICK_CREATED,
+        quick_finish=_quick_created,
         sample="[I301 09:12:44.100200300 ProcessGroupNCCL.cpp:979] [PG ID 9 PG GUID 31 Rank 0]"
         " ProcessGroupNCCL initialization options: size: 2, global rank: 0, TIMEOUT(ms): 600000,"
         " USE_HIGH_PRIORITY_STREAM: 0, SPLIT_FROM: 0, SPLIT_COLOR: 0, PG Name: 31",
@@ -83,6 +111,8 @@ PARSERS = (
         r" store|ProcessGroupNCCL created ncclComm_|NCCL_DEBUG: )",
         constants={"kind": "opened"},
         finish=_opened,
+        quick=_QUICK_OPENED,
+        quick_finish=_quick_opened,
         sample="[I301 09:13:51.400500600 ProcessGroupNCCL.cpp:2774] [PG ID 9 PG GUID"
         " 31(HIERARCHICAL_CONTEXT_PARALLEL_GROUP_L0) Rank 0] ProcessGroupNCCL broadcast unique ID"
         " through store took 0.093 ms",

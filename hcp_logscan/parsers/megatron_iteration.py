@@ -71,21 +71,22 @@ _QUICK: Final = (
     r"iteration +(?P<iteration>[0-9]+)/ *(?P<train_iters>[0-9]+) \|"
     r" consumed samples: +(?P<consumed_samples>[0-9]+) \|"
     r" elapsed time per iteration \(ms\): (?P<step_ms>[0-9.]+) \|"
-    r"(?: throughput per GPU \(TFLOP/s/GPU\): (?P<tflops_per_gpu>[0-9.]+) \|)?"
-    r" learning rate: (?P<learning_rate>[0-9.E+-]+) \|"
+    r" (?:throughput per GPU \(TFLOP/s/GPU\): (?P<tflops_per_gpu>[0-9.]+) \| )?"
+    r"learning rate: (?P<learning_rate>[0-9.E+-]+) \|"
     r" global batch size: +(?P<global_batch_size>[0-9]+) \|"
-    r"(?: (?P<other_loss_name>lm loss): (?P<lm_loss>[^ |]+) \|)?"
-    r" loss scale: (?P<loss_scale>[0-9.E+-]+) \|"
-    r"(?: grad norm: (?P<grad_norm>[^ |]+) \|)?"
-    r" number of skipped iterations: +(?P<skipped_iterations>[0-9]+) \|"
+    r" l(?:m loss: (?P<lm_loss>[^ |]+) \| l)?oss scale: (?P<loss_scale>[0-9.E+-]+) \|"
+    r" (?:grad norm: (?P<grad_norm>[^ |]+) \| )?"
+    r"number of skipped iterations: +(?P<skipped_iterations>[0-9]+) \|"
     r" number of nan iterations: +(?P<nan_iterations>[0-9]+) \|"
 )
-"""Megatron-LM's and Megatron-Bridge's line with no further segments, core 0.5 to main of 2026."""
+"""Megatron-LM's and Megatron-Bridge's line with no further segments, core 0.5 to main of 2026. What
+may be left out differs in its first letter from what follows: so one pass over the line does."""
 
 
 def _quick_finish(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(
         pl.col("lm_loss").alias("other_loss"),
+        pl.when(pl.col("lm_loss").is_not_null()).then(pl.lit("lm loss")).alias("other_loss_name"),
         pl.lit(value=False).alias("cut"),
         pl.lit("megatron").alias("producer"),
     )

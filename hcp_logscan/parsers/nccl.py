@@ -13,7 +13,18 @@ pair.
 
 from __future__ import annotations
 
+from typing import Final
+
 from hcp_logscan.parsers.base import LineParser
+
+_QUICK: Final = (
+    r"(?P<host>[A-Za-z0-9_.-]{1,128}):(?P<pid>[0-9]{1,10}):[0-9]{1,10} \[(?P<device>[0-9]{1,3})\]"
+    r" NCCL INFO [A-Za-z]+ comm (?P<comm>0x[0-9a-f]+) rank (?P<comm_rank>[0-9]+)"
+    r" nranks (?P<nranks>[0-9]+) cudaDev [0-9]+ nvmlDev [0-9]+ busId [0-9a-f]+"
+    r" commId (?P<comm_id>0x[0-9a-f]+) - Init COMPLETE"
+)
+"""A communicator that no other one was split into, since 2.21."""
+
 
 PARSERS = (
     LineParser(
@@ -28,6 +39,7 @@ PARSERS = (
         r"|parent (?P<parent>0x[0-9a-f]+)(?: (?:splitCount|childCount) [0-9]+)?"
         r" color (?P<color>-?[0-9]+) key -?[0-9]+(?: commId (?P<split_id>0x[0-9a-f]+))?)"
         r" ?- Init COMPLETE",
+        quick=_QUICK,
         sample="node07:41022:41910 [1] NCCL INFO ncclCommInitRankConfig comm 0x55d0c1a2b340 rank 1"
         " nranks 2 cudaDev 1 nvmlDev 1 busId 3b000 commId 0x9d2f4c1188aa0b17 - Init COMPLETE",
         drift=False,
