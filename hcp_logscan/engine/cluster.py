@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections import deque
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,7 +107,7 @@ def begun(found: Discovered, workers: int | None, scheduler: str | None) -> Iter
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a large graph: there are many small tasks
             futures = client.map(remote.scan, tasks, key="hcp-logscan", pure=False)
-        yield Begun(found, tuple(map(_Batch, tasks, futures)))
+        yield Begun(found, deque(map(_Batch, tasks, futures)))
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ What a poll leaves is one `BatchResult`: memory is bounded by what the run says,
 from __future__ import annotations
 
 import os
+from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -134,7 +135,7 @@ class Follower:
             for stats, (key, _) in zip(self._kept.units, self._owners, strict=True)
         ]
         self._found = found
-        return Begun(found, (_done(self._kept),))
+        return Begun(found, deque([_done(self._kept)]))
 
     def _work(
         self,

@@ -92,8 +92,9 @@ class Begun:
     """A scan of a run that is under way."""
 
     found: Discovered
-    futures: tuple[Pending, ...] | None
-    "Batches in worker processes; None scans in this process, once the results are asked for."
+    futures: deque[Pending] | None
+    """Batches in worker processes; None scans in this process, once the results are asked for. A
+    batch leaves once its result is handed on: a future keeps its result alive."""
 
     work: tuple[Unit, ...] | None = None
     "What is to be scanned; None is all of the run."
@@ -117,8 +118,8 @@ class Begun:
                 yield _scan(batch)
             return
         try:
-            for future in self.futures:
-                yield future.result()
+            while self.futures:
+                yield self.futures.popleft().result()
         except BrokenProcessPool as error:
             raise SourceError(
                 "a worker process ended while it scanned, most likely for want of memory."
@@ -141,8 +142,7 @@ def begun(found: Discovered, workers: int, some: Sequence[Unit] | None = None) -
         max(1, min(workers, len(work))), _context(), _begin, (os.getpid(),)
     )
     try:
-        futures = tuple(executor.submit(_scan, batch) for batch in work)
-        yield Begun(found, futures)
+        yield Begun(found, deque(executor.submit(_scan, batch) for batch in work))
     except BaseException:
         _stop(executor)
         raise
@@ -192,7 +192,7 @@ def _submitted(found: Discovered, workers: int, executor: ProcessPoolExecutor) -
         return Begun(found, None)
     work = batches(of_run(found), workers, sum(file.size for file in found.files))
     try:
-        return Begun(found, tuple(executor.submit(_scan, batch) for batch in work))
+        return Begun(found, deque(executor.submit(_scan, batch) for batch in work))
     except BrokenProcessPool:
         return Begun(found, None)
 
@@ -222,7 +222,8 @@ def _context() -> multiprocessing.context.BaseContext:
 def _begin(parent: int) -> None:
     """Set up a worker: it leaves Ctrl-C to its parent, and does not outlive it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ["POLARS_MAX_THREADS"] = "1"  # the workers are the parallelism
+    # the workers are the parallelism
+    os.environ["POLARS_MAX_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 
 

@@ -56,15 +56,13 @@ def _starts(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
 
 def _with_epoch(frame: pl.DataFrame, starts: pl.DataFrame) -> pl.DataFrame:
-    """The rows with their epoch in the whole file, in place of that in their unit."""
-    columns = frame.columns
-    return (
-        frame.drop("epoch")
-        .sort("file", "line", maintain_order=True)
-        .join_asof(starts, on="line", by="file", strategy="backward", check_sortedness=False)
-        .with_columns(pl.col("epoch").fill_null(0))
-        .select(columns)
+    """The rows, sorted, with their epoch in the whole file, in place of that in their unit."""
+    if not starts.height:
+        return frame.with_columns(pl.lit(0, pl.Int64).alias("epoch"))
+    epochs = frame.select("file", "line").join_asof(
+        starts, on="line", by="file", strategy="backward", check_sortedness=False
     )
+    return frame.with_columns(epochs["epoch"].fill_null(0))
 
 
 def _placed(
@@ -101,17 +99,14 @@ def merge(found: Discovered, results: Iterable[BatchResult]) -> Tables:
             errors[index] = errors[index] or stats.error
         for table, frame in result.frames.items():
             parts[table].append(_placed(table, frame, places))
-    frames = {
-        table: pl.concat(given).sort("file", "line", maintain_order=True)
-        if given
-        else events.empty(table)
-        for table, given in parts.items()
-    }
+    frames = {}
+    for table, given in parts.items():
+        frames[table] = events.in_order(pl.concat(given)) if given else events.empty(table)
+        given.clear()
     starts = _starts(frames)
-    frames = {
-        table: events.fold(table, _with_epoch(frame, starts)) if frame.height else frame
-        for table, frame in frames.items()
-    }
+    for table, frame in frames.items():
+        if frame.height:
+            frames[table] = events.fold(table, _with_epoch(frame, starts))
     read = tuple(
         FileStats(total[0], total[1], total[2], cut, error)
         for total, cut, error in zip(totals, cut_off, errors, strict=True)

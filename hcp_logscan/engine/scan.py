@@ -46,8 +46,8 @@ FLUSH_LINES: Final = 20_000
 FLUSH_BYTES: Final = 16 << 20
 """Bytes of such lines."""
 
-FOLD_PARTS: Final = 16
-"""Folded frames of one table that are kept before they are folded into one."""
+FOLD_ROWS: Final = 20_000
+"""Rows of one table that are kept before they are folded with those from before."""
 
 MAX_ALIKE: Final = 16
 """Open blocks of one parser in one stream: each takes every line, so heads must not pile up."""
@@ -444,8 +444,11 @@ class Collector:
         if not frame.height:
             return
         parts = self._parts.setdefault(table, [])
-        parts.append(events.fold(table, frame))
-        if len(parts) >= FOLD_PARTS and events.EVENTS[table].fold:
+        # a text of its own: a part of a column keeps the memory of all lines that waited with it
+        parts.append(events.fold(table, frame).with_columns(pl.col("text") + ""))
+        # the first part is folded; only what is as much as that is worth going over it again
+        new = sum(part.height for part in parts[1:])
+        if events.EVENTS[table].fold and new >= max(FOLD_ROWS, parts[0].height):
             parts[:] = [events.fold(table, pl.concat(parts))]
 
     def frames(self) -> dict[str, pl.DataFrame]:

@@ -96,7 +96,7 @@ def test_an_interrupted_scan_leaves_no_process_and_no_report(tmp_path, sent, cod
         time.sleep(0.05)
     process.send_signal(sent)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == code
+    assert process.returncode == code, said
     assert ("interrupted" in said) is (sent == signal.SIGINT)
     while not all(gone(pid) for pid in workers) and time.monotonic() < deadline:
         time.sleep(0.05)
