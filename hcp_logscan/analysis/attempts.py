@@ -17,12 +17,14 @@ import polars as pl
 
 from hcp_logscan.analysis import rotated
 from hcp_logscan.analysis.config import START_UP
+from hcp_logscan.model.events import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from hcp_logscan.sources.discover import LogFile
 
+_DATED: Final = ("marks", "iterations")
 _WORKER_TABLES: Final = ("blocks", "marks", "paths", "iterations", "steps", "tracebacks")
 LAUNCHER_ERRORS: Final = ("ChildFailedError", "SignalException", "RendezvousConnectionError")
 
@@ -118,10 +120,13 @@ def _segments(tables: _ByFile, file: int) -> list[_Segment]:
     return [_Segment(file, start, ordinal) for ordinal, start in enumerate(starts_at)]
 
 
-def _stamps(tables: _ByFile, file: int) -> list[tuple[int, str]]:
-    """(line, time stamp) of the dated lines of a file, in line order."""
-    frames = [tables.rows(table, file).select("line", "time") for table in ("marks", "iterations")]
-    return sorted(pl.concat(frames).drop_nulls().iter_rows())
+def _stamps(tables: _ByFile, files: Iterable[int]) -> dict[int, pl.DataFrame]:
+    """The dated lines of each file: `line` and `time`."""
+    found = {}
+    for file in files:
+        frames = [tables.rows(table, file).select("line", "time") for table in _DATED]
+        found[file] = pl.concat(frames).drop_nulls()
+    return found
 
 
 @dataclass(slots=True)
@@ -138,19 +143,22 @@ class _Launch:
 
 
 def _timed(
-    mine: Sequence[_Segment], stamps: Sequence[tuple[int, str]]
+    mine: Sequence[_Segment], stamps: pl.DataFrame, *, alone: bool
 ) -> Iterator[tuple[_Segment, set[str]]]:
-    """Each segment of one file with the time stamps of its lines."""
+    """Each segment of one file with the time stamps of its lines.
+
+    The first one is enough where the file is `alone` in having any: there is nothing to share.
+    """
+    line = pl.col("line")
     bounds = [*(segment.start for segment in mine[1:]), None]
     for segment, end in zip(mine, bounds, strict=True):
-        inside = {
-            time for line, time in stamps if line >= segment.start and (end is None or line < end)
-        }
-        yield segment, inside
+        inside = line >= segment.start if end is None else line.is_between(segment.start, end - 1)
+        times = stamps.filter(inside)["time"].unique()
+        yield segment, set((times.bottom_k(1) if alone else times).to_list())
 
 
 def _launches(
-    segments: Sequence[Sequence[_Segment]], stamps: Mapping[int, Sequence[tuple[int, str]]]
+    segments: Sequence[Sequence[_Segment]], stamps: Mapping[int, pl.DataFrame]
 ) -> list[_Launch]:
     """Segments of several files -> launches, in order.
 
@@ -162,11 +170,13 @@ def _launches(
     if not ordered:
         return []
     leader = ordered[0]
+    alone = sum(frame.height > 0 for frame in stamps.values()) < 2
     launches = [
-        _Launch(times, [segment]) for segment, times in _timed(leader, stamps[leader[0].file])
+        _Launch(times, [segment])
+        for segment, times in _timed(leader, stamps[leader[0].file], alone=alone)
     ]
     for mine in ordered[1:]:
-        for segment, times in _timed(mine, stamps[mine[0].file]):
+        for segment, times in _timed(mine, stamps[mine[0].file], alone=alone):
             same = next((each for each in launches if not each.times.isdisjoint(times)), None)
             if same is None and times and all(each.times for each in launches):
                 later = (k for k, each in enumerate(launches) if (each.start or "") > min(times))
@@ -264,8 +274,8 @@ def _boundaries(
             for file in free
             if file in with_start or (len(segments[file]) > 1 and file not in alike)
         ]
-        stamps = {file: _stamps(split, file) for file in leading}
-        launches = _launches([segments[file] for file in leading], stamps)
+        dated = _stamps(split, leading)
+        launches = _launches([segments[file] for file in leading], dated)
         for attempt, launch in enumerate(launches):
             rows.extend((segment.file, segment.start, attempt) for segment in launch.segments)
         for file in sorted(set(free) - set(leading)):
@@ -291,16 +301,17 @@ def _as_many(tables: _ByFile, file: int, mine: list[_Segment], attempts: int) ->
     return [_Segment(file, at, k) for k, at in enumerate([0, *(line + 1 for line in failed)])]
 
 
+def _assigned(frame: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
+    """Rows in order with their `attempt`; what is looked up is that column alone."""
+    found = frame.select("file", "line").join_asof(
+        bounds, on="line", by="file", strategy="backward", check_sortedness=False
+    )
+    return frame.with_columns(found["attempt"].fill_null(0))
+
+
 def assign(tables: Mapping[str, pl.DataFrame], bounds: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Every event table with its `attempt` column (Int64)."""
-    assigned = {
-        name: frame.sort("file", "line", maintain_order=True)
-        .join_asof(bounds, on="line", by="file", strategy="backward", check_sortedness=False)
-        .with_columns(pl.col("attempt").fill_null(0))
-        if frame.height
-        else frame.with_columns(pl.lit(0, dtype=pl.Int64).alias("attempt"))
-        for name, frame in tables.items()
-    }
+    assigned = {name: _assigned(in_order(frame), bounds) for name, frame in tables.items()}
     assigned["exits"] = _assign_exits(assigned["exits"], bounds)
     launcher = _launcher_traceback().fill_null(value=False)
     last = _last(bounds)

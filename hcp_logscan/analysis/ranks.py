@@ -275,22 +275,23 @@ def with_ranks(tables: Mapping[str, pl.DataFrame], ranks: RankMap) -> dict[str, 
         orient="row",
     )
     local = pl.coalesce("local_rank" if ranks.one_node else pl.lit(None), "_file_local")
-    unknown = (
-        pl.lit(None, dtype=pl.Int64).alias("event_rank"),
-        pl.lit(None, dtype=pl.String).alias("process"),
-    )
-    return {
-        name: frame.join(streams, on=["file", "stream"], how="left", maintain_order="left")
-        .join(per_file, on="file", how="left", maintain_order="left")
-        .join(locals_of, on="file", how="left", maintain_order="left")
-        .with_columns(pl.coalesce("line_rank", "_file_rank", "_stream_rank").alias("event_rank"))
-        .with_columns(
-            pl.coalesce(
-                pl.format("rank {}", "event_rank"), pl.format("local rank {}", local)
-            ).alias("process")
+    found = {}
+    for name, frame in tables.items():
+        # only what tells the rank is joined: a series has a million rows, and many columns
+        who = (
+            frame.select("file", "stream", "line_rank", "local_rank")
+            .join(streams, on=["file", "stream"], how="left", maintain_order="left")
+            .join(per_file, on="file", how="left", maintain_order="left")
+            .join(locals_of, on="file", how="left", maintain_order="left")
+            .with_columns(
+                pl.coalesce("line_rank", "_file_rank", "_stream_rank").alias("event_rank")
+            )
+            .select(
+                "event_rank",
+                pl.coalesce(
+                    pl.format("rank {}", "event_rank"), pl.format("local rank {}", local)
+                ).alias("process"),
+            )
         )
-        .drop("_stream_rank", "_file_rank", "_file_local")
-        if frame.height
-        else frame.with_columns(*unknown)
-        for name, frame in tables.items()
-    }
+        found[name] = frame.with_columns(who.get_columns())
+    return found

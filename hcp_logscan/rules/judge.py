@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -29,8 +29,6 @@ MAX_EVIDENCE: Final = 12
 """Lines of evidence that one finding carries; first and last are kept."""
 
 _CONFIDENCES: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
-
-Row = dict[str, Any]
 
 
 def judge(
@@ -75,8 +73,8 @@ class _Case:
     attempt: int
     outcome: Outcome
     missing: tuple[str, ...] = ()
-    firing: tuple[Row, ...] = ()
-    "The rows that fire, in the order of the table."
+    firing: pl.DataFrame = field(default_factory=pl.DataFrame)
+    "The rows that fire, in the order of the table: as many as the attempt has iterations."
 
 
 def _cases(rule: Rule, facts: Mapping[str, pl.DataFrame]) -> Iterator[_Case]:
@@ -87,14 +85,14 @@ def _cases(rule: Rule, facts: Mapping[str, pl.DataFrame]) -> Iterator[_Case]:
     except (RuleError, pl.exceptions.PolarsError) as error:
         raise RuleError(f"{rule.id}: when: {error}") from error
     judged = table if rule.over == "run" else facts["attempts"]
-    firing, unknown = _rows_by_attempt(table, outcomes)
+    firing = _by_attempt(table.filter(outcomes))
+    unknown = _by_attempt(table.filter(outcomes.is_null()))
     present = set(table.get_column("attempt").unique())
     for attempt in judged.get_column("attempt").to_list():
         if attempt in firing:
-            yield _Case(attempt, "fires", firing=tuple(table[firing[attempt]].to_dicts()))
+            yield _Case(attempt, "fires", firing=firing[attempt])
         elif attempt in unknown:
-            row = table[unknown[attempt][:1]]
-            yield _Case(attempt, "inconclusive", _missing(compiled.names, row))
+            yield _Case(attempt, "inconclusive", _missing(compiled.names, unknown[attempt][:1]))
         elif rule.over == "iterations" and attempt not in present:
             # No row means that nothing was logged, not that all was well.
             yield _Case(attempt, "inconclusive", ("iterations",))
@@ -102,20 +100,9 @@ def _cases(rule: Rule, facts: Mapping[str, pl.DataFrame]) -> Iterator[_Case]:
             yield _Case(attempt, "clean")
 
 
-def _rows_by_attempt(
-    table: pl.DataFrame, outcomes: pl.Series
-) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
-    """Attempt -> its rows that fire, and its rows that cannot be judged; in one pass for all."""
-    firing: dict[int, list[int]] = {}
-    unknown: dict[int, list[int]] = {}
-    flagged = (
-        pl.DataFrame([table.get_column("attempt"), outcomes.alias("outcome")])
-        .with_row_index("row")
-        .filter(pl.col("outcome").fill_null(value=True))
-    )
-    for row, attempt, outcome in flagged.iter_rows():
-        (unknown if outcome is None else firing).setdefault(attempt, []).append(row)
-    return firing, unknown
+def _by_attempt(rows: pl.DataFrame) -> dict[int, pl.DataFrame]:
+    parts = rows.partition_by("attempt", maintain_order=True)
+    return {part.get_column("attempt")[0]: part for part in parts if part.height}
 
 
 def _missing(names: Sequence[str], unknown: pl.DataFrame) -> tuple[str, ...]:
@@ -125,8 +112,8 @@ def _missing(names: Sequence[str], unknown: pl.DataFrame) -> tuple[str, ...]:
 
 def _finding(rule: Rule, case: _Case, events: Mapping[str, pl.DataFrame], lang: str) -> Finding:
     texts = rule.texts(lang)
-    places = list(_places(rule, case, events))
-    iterations = _column(case.firing, rule.iteration_column)
+    evidence, total = _evidence(rule, case, events)
+    iterations = _numbers(case.firing, rule.iteration_column)
     return Finding(
         rule=rule.id,
         name=rule.name,
@@ -136,57 +123,83 @@ def _finding(rule: Rule, case: _Case, events: Mapping[str, pl.DataFrame], lang: 
         message=template.render(texts.message, _values(rule, case)),
         why=texts.why,
         fix=texts.fix,
-        iteration=iterations[0] if iterations else None,
-        ranks=tuple(sorted(set(_column(case.firing, rule.rank_column)))),
+        iteration=iterations[0] if len(iterations) else None,
+        ranks=tuple(_numbers(case.firing, rule.rank_column).unique().sort().to_list()),
         references=rule.references,
-        evidence=_capped(places),
-        evidence_total=len(places),
+        evidence=evidence,
+        evidence_total=total,
     )
 
 
 def _values(rule: Rule, case: _Case) -> dict[str, Any]:
     """What a message can name: the first firing row, the parameters, how far it goes."""
-    values: dict[str, Any] = dict(rule.params) | case.firing[0]
+    values: dict[str, Any] = dict(rule.params) | case.firing.row(0, named=True)
     if rule.over in ROW_TABLES:
-        iterations = _column(case.firing, "iteration")
         values |= {
-            "count": len(case.firing),
-            "last_iteration_concerned": max(iterations, default=None),
+            "count": case.firing.height,
+            "last_iteration_concerned": _numbers(case.firing, "iteration").max(),
         }
     return values
 
 
-def _column(rows: Sequence[Row], name: str | None) -> list[int]:
+def _numbers(rows: pl.DataFrame, name: str | None) -> pl.Series:
     """The numbers in one column in order of rows, lists flattened, nulls left out."""
-    found: list[int] = []
-    for row in rows:
-        value = row[name] if name else None
-        found += [one for one in (value if isinstance(value, list) else [value]) if one is not None]
-    return found
+    if name is None:
+        return pl.Series(dtype=pl.Int64)
+    column = rows.get_column(name)
+    if column.dtype == pl.List:
+        column = column.explode(empty_as_null=False)
+    return column.drop_nulls()
 
 
-def _places(rule: Rule, case: _Case, events: Mapping[str, pl.DataFrame]) -> Iterator[Location]:
-    """Every line of evidence once: the firing rows, then the rule's event tables in its order."""
-    seen: set[tuple[str, int]] = set()
-    rows: list[Row] = list(case.firing) if rule.over in ROW_TABLES else []
+_PLACE: Final[Mapping[str, pl.DataType]] = {
+    "file": pl.String(),
+    "line": pl.Int64(),
+    "text": pl.String(),
+    "rank": pl.Int64(),
+}
+
+
+def _evidence(
+    rule: Rule, case: _Case, events: Mapping[str, pl.DataFrame]
+) -> tuple[tuple[Location, ...], int]:
+    """Lines of evidence, first and last kept where there are many, and how many there are.
+
+    Each counts once: the firing rows, then those of the rule's event tables in its order.
+    """
+    parts = [_placed(case.firing)] if rule.over in ROW_TABLES else []
     for table, compiled in expression.compile_evidence(rule).items():
         frame = events.get(table)
         if frame is not None and frame.height:
-            rows += _evidence_rows(rule, case, table, compiled, frame)
-    for row in rows:
-        file, line = row["file"], row["line"]
-        if file is None or line is None or (file, line) in seen:
-            continue
-        seen.add((file, line))
-        yield Location(file, line, (row.get("text") or "")[:MAX_TEXT], row.get("rank"))
+            parts.append(_placed(_evidence_rows(rule, case, table, compiled, frame)))
+    if not parts:
+        return (), 0
+    places = pl.concat(parts).drop_nulls(["file", "line"])
+    places = places.unique(["file", "line"], keep="first", maintain_order=True)
+    shown = places
+    if places.height > MAX_EVIDENCE:
+        shown = pl.concat([places.head(MAX_EVIDENCE - 1), places.tail(1)])
+    return tuple(
+        Location(file, line, (text or "")[:MAX_TEXT], rank)
+        for file, line, text, rank in shown.iter_rows()
+    ), places.height
+
+
+def _placed(rows: pl.DataFrame) -> pl.DataFrame:
+    """Where the rows stand; a column that their table lacks is null."""
+    return rows.select(
+        (pl.col(name) if name in rows.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in _PLACE.items()
+    )
 
 
 def _evidence_rows(
     rule: Rule, case: _Case, table: str, compiled: expression.Expression, frame: pl.DataFrame
-) -> list[Row]:
+) -> pl.DataFrame:
     facts = expression.judged_facts(rule)
+    first = case.firing.row(0, named=True)
     judged = [
-        pl.lit(case.firing[0][name], dtype=facts[name]).alias(name)
+        pl.lit(first[name], dtype=facts[name]).alias(name)
         for name in compiled.names
         if name in facts and name not in frame.columns
     ]
@@ -196,11 +209,4 @@ def _evidence_rows(
         raise RuleError(f"{rule.id}: evidence.{table}: {error}") from error
     if rule.over != "run":
         picked &= frame.get_column("attempt") == case.attempt
-    wanted = ("rank", "file", "line", "text")
-    return frame.filter(picked).select(pl.selectors.by_name(*wanted, require_all=False)).to_dicts()
-
-
-def _capped(places: Sequence[Location]) -> tuple[Location, ...]:
-    if len(places) <= MAX_EVIDENCE:
-        return tuple(places)
-    return (*places[: MAX_EVIDENCE - 1], places[-1])
+    return frame.filter(picked)
