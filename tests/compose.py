@@ -28,7 +28,7 @@ Files: TypeAlias = dict[str, list[str]]
 """Path in the run directory -> lines."""
 
 TWO_NODES: Final = frozenset(
-    {"nodes", "pods", "pod_files", "stern", "pdsh", "docker_compose", "torchx"}
+    {"nodes", "pods", "pod_files", "stern", "pdsh", "docker_compose", "torchx", "role", "deepspeed"}
 )
 """Layouts of two nodes with half of the ranks each."""
 
@@ -950,6 +950,40 @@ def stern(job: Job, lines: list[Line]) -> Files:
     return {"stern.log": _one_console(job, lines, (heads[0], heads[1]))}
 
 
+def role(job: Job, lines: list[Line]) -> Files:
+    """torchrun --role rank --tee 3 on two nodes, as torchtitan's script calls it: local ranks."""
+    files: Files = {}
+    for node in (0, 1):
+        mine = [x for x in lines if x.rank // job.ranks_per_node == node]
+        files[f"node{node}/console.log"] = [
+            line.text if line.rank == LAUNCHER else f"[rank{_local(job, line)}]:{line.text}"
+            for line in _torchrun(job, mine, node)
+        ]
+    return files
+
+
+def deepspeed(job: Job, lines: list[Line]) -> Files:
+    """DeepSpeed --hostfile hosts pretrain.py: pdsh names the hosts, nothing names the ranks."""
+    said = f"[{job.start:%Y-%m-%d %H:%M:%S},480] [INFO] [runner.py:568:main] cmd = /usr/bin/python3"
+    words = "[INFO] [launch.py:315:sigkill_handler] Killing subprocess 17690"
+    texts, attempt = [f"{said} -u -m deepspeed.launcher.launch --world_info=eyJ3b3JrZXItM"], 0
+    for line in lines:
+        if line.attempt != attempt:
+            texts.append(f"worker-0: [{job.start:%Y-%m-%d %H:%M:%S},977] {words}")
+            attempt = line.attempt
+        texts.append(f"worker-{max(line.rank, 0) // job.ranks_per_node}: {line.text}")
+    return {"train.log": texts}
+
+
+def sbatch(job: Job, lines: list[Line]) -> Files:
+    """Sbatch -o %x_%j.out -e %x_%j.err around srun: one file per stream."""
+    made = list(_srun(job, lines))
+    return {
+        f"pretrain_{job.job_id}.{end}": [x.text for x in made if x.stream == stream]
+        for end, stream in (("out", "stdout"), ("err", "stderr"))
+    }
+
+
 def pdsh(job: Job, lines: list[Line]) -> Files:
     """Pdsh -w gpu-node[01-02] torchrun ... > train.log."""
     return {"train.log": _one_console(job, lines, ("gpu-node01: ", "gpu-node02: "))}
@@ -1037,16 +1071,19 @@ LAYOUTS: Final[dict[str, Callable[[Job, list[Line]], Files]]] = {
     "slurm_nodes": slurm_nodes,
     "nemo_files": nemo_files,
     "nemo_run": nemo_run,
+    "role": role,
+    "deepspeed": deepspeed,
+    "sbatch": sbatch,
 }
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "torchrun_tee": ("torchrun_tee",),
     "console": ("console", "torchx", "pods", "stern", "pdsh", "docker_compose"),
     "redirects": ("redirects",),
-    "nodes": ("nodes", "pod_files"),
+    "nodes": ("nodes", "pod_files", "role"),
     "srun_label": ("srun_label", "mpirun"),
     "slurm_tasks": ("slurm_tasks", "slurm_nodes", "nemo_files"),
-    "merged": ("merged", "nemo_run"),
+    "merged": ("merged", "nemo_run", "sbatch", "deepspeed"),
 }
 """Every layout, with those that leave the same to be told: tests that cross layouts with other
 things draw one of each group."""

@@ -17,7 +17,7 @@ from hcp_logscan.analysis.rotated import parts_of
 from hcp_logscan.engine.plan import units
 from hcp_logscan.engine.run import merge, scan_files
 from hcp_logscan.engine.scan import scan_batch
-from hcp_logscan.sources import layouts
+from hcp_logscan.sources import layouts, leads
 from hcp_logscan.sources.discover import discover
 
 REFUSED = Job(sizes=None)
@@ -203,3 +203,43 @@ def test_parts_of_rotated_logs_in_an_archive_are_one_log(where, beside, tmp_path
     assert [one.rank for one in inside.data.ranks] == [one.rank for one in there.data.ranks]
     ranks = there.facts["iterations"].select("attempt", "iteration", "rank")
     assert inside.facts["iterations"].select("attempt", "iteration", "rank").equals(ranks)
+
+
+def test_a_role_called_rank_names_local_ranks_and_torch_names_global_ones(tmp_path):
+    said = "[rank1]:[titan] 2026-03-01 09:14:20,123 - root - INFO - a\n" * 6
+    both = "[rank1]:[rank5]: Traceback (most recent call last):\n[rank1]:[rank5]: ValueError: x\n"
+    (tmp_path / "node1").mkdir()
+    (tmp_path / "node1" / "console.log").write_text(said + both + f"[rank1]:{STEP}")
+    (tmp_path / "node0").mkdir()
+    (tmp_path / "node0" / "console.log").write_text(said + f"[rank0]:{STEP}")
+    report = scan(tmp_path, world_size=4)
+
+    assert report.tables["tracebacks"]["rank"].to_list() == [5]
+    assert report.facts["iterations"]["rank"].to_list() == [3]
+
+
+@pytest.mark.parametrize(
+    "line", ["[rank3]: a", "[rank3]:[I301 09:12:44.1 a.cpp:7] b", "[rank3]:W0301 09:12:44.1 7 a.py"]
+)
+def test_what_torch_prints_behind_a_rank_is_no_role(line):
+    assert leads.detect(f"{line}\n".encode() * 9) == ()
+
+
+def test_numbers_that_go_through_the_nodes_are_global_ranks(tmp_path):
+    for node in (0, 1):
+        (tmp_path / f"node{node}").mkdir()
+        text = "".join(
+            f"[rank{n}]:start\n" * 3 + f"[rank{n}]:{STEP}" for n in (2 * node, 2 * node + 1)
+        )
+        (tmp_path / f"node{node}" / "console.log").write_text(text)
+    report = scan(tmp_path, world_size=4)
+
+    assert report.facts["iterations"]["rank"].to_list() == [3]
+
+
+def test_the_two_files_of_a_process_have_one_rank(tmp_path):
+    run = compose(Job(layout="redirects", stack="bridge-0.3", iterations=1), tmp_path / "run")
+    stderr = next(run.rglob("5/stderr.log"))
+    stderr.write_text("Traceback (most recent call last):\nValueError: no more data\n")
+
+    assert scan(run).tables["tracebacks"]["rank"].to_list() == [5]

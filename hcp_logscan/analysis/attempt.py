@@ -140,6 +140,8 @@ def _framework(known: config.Config, mine: Mapping[str, pl.DataFrame]) -> str | 
     if telling.len():
         most = telling.value_counts().sort("count", "producer", descending=[True, False])
         return str(most["producer"][0])
+    if config.value_of(known, "context_parallel_algo"):
+        return "mindspeed"
     sources = {block.source for block in known.blocks}
     if sources & {"bridge_yaml", "bridge_summary"}:
         return "megatron-bridge"

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 START_UP: Final = ("args_dump", "bridge_yaml", "bridge_summary", "world_size_line")
 """Sources that a trainer prints when it starts: seen again, they begin an attempt."""
 
-SOURCES: Final = (*START_UP, "saved_yaml", "command_line", "mllog", "progress")
+SOURCES: Final = (*START_UP, "saved_yaml", "device_mesh", "command_line", "mllog", "progress")
 """Sources of configuration, the one in effect first."""
 
 _WHOLE: Final = frozenset({"args_dump", "bridge_yaml", "bridge_summary", "saved_yaml"})
 """Sources that state everything if they are read to their end."""
 
-_OPTIONS: Final = frozenset({"command_line", "mllog", "progress"})
+_OPTIONS: Final = frozenset({"device_mesh", "command_line", "mllog", "progress"})
 """Sources that state a few values and never what has its default."""
 
 _BRIDGE: Final = frozenset({"bridge_yaml", "bridge_summary", "saved_yaml"})
@@ -331,6 +331,18 @@ def _precision(blocks: Sequence[Block]) -> str | None:
     return None
 
 
+def _implementation(blocks: Sequence[Block]) -> str | None:
+    """Whose context parallelism it is, where it is not Megatron-Core's: such has no hierarchy.
+
+    MindSpeed replaces Megatron's by its own, and a torch device mesh brings torch's.
+    """
+    for block in blocks:
+        algorithm = block.values.get(("", "context_parallel_algo"))
+        if algorithm and re.fullmatch(r"['\"]?\w{1,40}['\"]?", algorithm[0]):
+            return f"MindSpeed {algorithm[0].strip(chr(34) + chr(39))}"
+    return "torch device mesh" if any(b.source == "device_mesh" for b in blocks) else None
+
+
 def _query_groups(blocks: Sequence[Block], heads: int | None) -> int | None:
     """Key/value heads: the dump prints `num_query_groups 1` even where grouping is off."""
     for block in blocks:
@@ -372,7 +384,9 @@ def effective(blocks: Sequence[Block], versions: Mapping[str, str], *, trained: 
     """
     live = tuple(block for block in blocks if block.source in START_UP)
     saved = tuple(block for block in blocks if block.source == "saved_yaml")
-    options = tuple(block for block in blocks if block.source in _OPTIONS)
+    # beside a trainer's own configuration, a mesh is that of another model, such as a rollout's
+    beside = _OPTIONS - {"device_mesh"} if live else _OPTIONS
+    options = tuple(block for block in blocks if block.source in beside)
     fitting = tuple(block for block in saved if _agrees(block, live)) if trained or not live else ()
     speaking = (*live, *fitting, *options)
     facts: dict[str, Any] = dict.fromkeys(CONFIG_FACTS)
@@ -388,6 +402,7 @@ def effective(blocks: Sequence[Block], versions: Mapping[str, str], *, trained: 
             facts[fact] = "p2p"  # None is Transformer Engine's own default
         if fact == "hcp_sizes":
             facts["hcp_sizes_set"] = decided.value is not None
+    facts["cp_implementation"] = _implementation(speaking)
     facts["query_groups"] = _query_groups(speaking, facts["num_attention_heads"])
     facts["precision"] = _precision(speaking)
     _derive(facts)

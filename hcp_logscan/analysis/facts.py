@@ -40,6 +40,12 @@ CONFIG_FACTS: Final[Mapping[str, Fact]] = {
         "`p2p` where a complete block leaves it at its default",
         _DUMP,
     ),
+    "cp_implementation": Fact(
+        _STR,
+        "context parallelism that is not Megatron-Core's and has no hierarchy, by its name:"
+        " `MindSpeed ulysses_cp_algo`, `torch device mesh` (torchtitan)",
+        _DUMP,
+    ),
     "hcp_sizes": Fact(_INTS, "hierarchical_context_parallel_sizes, inner level first", _DUMP),
     "hcp_sizes_set": Fact(
         _BOOL,

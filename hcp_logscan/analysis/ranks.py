@@ -117,6 +117,8 @@ class _Geometry:
     labels: int
     elastic: Mapping[int, int]
     last_label: int = -1
+    numbered_through: bool = False
+    "The nodes' local ranks are none: together they are every rank of the world, once."
 
     @property
     def one_task_per_rank(self) -> bool:
@@ -130,7 +132,8 @@ class _Geometry:
     def rank(self, node: str | None, local: int | None, task: int | None) -> int | None:
         world = self.world_size
         if local is not None:
-            if self.node_count <= 1 and world is not None and world == self.local_ranks:
+            one_node = self.node_count <= 1 and world is not None and world == self.local_ranks
+            if one_node or self.numbered_through:
                 return local
             index = self.nodes.get(node) if self.nodes is not None and node is not None else None
             if index is None and task is not None and self.node_count <= 1:
@@ -161,6 +164,23 @@ def _streams(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     return streams.with_columns(
         pl.coalesce(named, pl.col("replica").cast(pl.String)).alias("host")
     ).drop("replica")
+
+
+def _numbered_through(
+    streams: pl.DataFrame, hints: Mapping[int, PathHints], world_size: int | None
+) -> bool:
+    """Whether what stands where local ranks do are global ones, as torchrun's template may print.
+
+    Then no number comes twice among the nodes, and all together they are the world.
+    """
+    seen: dict[int, set[str | None]] = {}
+    for file, local, host in streams.select("file", "local_rank", "host").iter_rows():
+        if local is not None:
+            node = host or (hints[file].node if file in hints else None)
+            seen.setdefault(local, set()).add(node)
+    nodes = {node for found in seen.values() for node in found}
+    alone = all(len(found) == 1 for found in seen.values())
+    return len(nodes) > 1 and alone and len(seen) == world_size == max(seen) + 1
 
 
 def _elastic_ranks(exits: pl.DataFrame) -> dict[int, int]:
@@ -199,6 +219,7 @@ def resolve(
         labels=labels,
         elastic=_elastic_ranks(tables["exits"]),
         last_label=max(streams["label"].drop_nulls().to_list(), default=-1),
+        numbered_through=_numbered_through(streams, hints, world_size),
     )
     by_file: dict[int, int] = {}
     for index, hint in hints.items():
@@ -211,6 +232,7 @@ def resolve(
             by_file[index] = rank
     named_lines = _named_lines(tables)
     _from_named_lines(named_lines, hints, by_file)
+    _from_other_streams(hints, by_file)
 
     by_stream: dict[tuple[int, str], int] = {}
     named = named_lines.group_by("file", "stream").agg(pl.col("rank").unique())
@@ -250,6 +272,21 @@ def _from_named_lines(
         hint = hints.get(file)
         if file not in by_file and hint and (hint.local_rank is not None or hint.task is not None):
             by_file[file] = ranks[0]
+
+
+def _from_other_streams(hints: Mapping[int, PathHints], by_file: dict[int, int]) -> None:
+    """A process writes two files, stdout and stderr: what one of them says holds for both."""
+    known: dict[tuple[object, ...], set[int]] = {}
+
+    def process(hint: PathHints) -> tuple[object, ...]:
+        return hint.launch, hint.node, hint.attempt, hint.local_rank
+
+    for file, rank in by_file.items():
+        known.setdefault(process(hints[file]), set()).add(rank)
+    for file, hint in hints.items():
+        ranks = known.get(process(hint), set())
+        if file not in by_file and hint.launch and len(ranks) == 1:
+            by_file[file] = next(iter(ranks))
 
 
 def with_ranks(tables: Mapping[str, pl.DataFrame], ranks: RankMap) -> dict[str, pl.DataFrame]:

@@ -169,6 +169,8 @@ def _by_configuration(facts: Mapping[str, Any]) -> _Decision:
     cp_size, comm, sizes_set = facts["cp_size"], facts["cp_comm_type"], facts["hcp_sizes_set"]
     if cp_size == 1:
         return "not_requested", "high", ["The context parallel size is 1."]
+    if other := facts["cp_implementation"]:
+        return _by_another(other, cp_size, requested=requests_hcp(comm))
     if comm is not None and not requests_hcp(comm) and sizes_set is False:
         reason = f"cp_comm_type is {comm} and no hierarchical sizes are set."
         return "not_requested", "high", [reason]
@@ -210,6 +212,15 @@ def _by_configuration(facts: Mapping[str, Any]) -> _Decision:
             ),
         ],
     )
+
+
+def _by_another(other: str, cp_size: int | None, *, requested: bool) -> _Decision:
+    """The status where context parallelism is not Megatron-Core's."""
+    size = f" of size {cp_size}" if cp_size else ""
+    words = f"Context parallelism{size} is not Megatron-Core's but another one: {other}."
+    if requested:
+        return _inconclusive(f"{words} What a2a+p2p means to it is not known.")
+    return "not_requested", "high", [f"{words} It has no hierarchical groups."]
 
 
 _SUMMARY: Final[Mapping[str, str]] = {

@@ -34,6 +34,7 @@ _OPTIONS: Final = {
     "hierarchical_context_parallel_sizes": re.compile(
         r"--hierarchical-context-parallel-sizes[= ]+((?:['\"]?\d{1,6}['\"]?[ ,]*){1,8})"
     ),
+    "context_parallel_algo": re.compile(r"--context-parallel-algo[= ]+['\"]?(\w{1,40})\b"),
     "cp_comm_type": re.compile(
         r"--cp-comm-type[= ]+((?:['\"]?(?:a2a\+p2p|p2p|a2a|all_gather)['\"]?[ ,]*){1,512})"
     ),

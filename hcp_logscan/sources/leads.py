@@ -11,6 +11,9 @@ nodes. Such a file's lines are rewritten to a prefix that cannot be anything els
 * container runtimes and ``kubectl logs --timestamps``: ``2026-03-01T09:14:20.123456789Z line``,
   also behind a pod's name; ``2026-03-01T09:14:20.123456789Z stdout F line`` in files of a kubelet
 * mpirun of Open MPI 5: ``[1,3]<stdout>: line`` with a blank that Open MPI 4 does not print
+* torchrun ``--role rank --tee 3`` (torchtitan's ``run_train.sh``): ``[rank3]:line`` with the LOCAL
+  rank, where torch itself prints the global one (``[rank3]: Traceback``, ``[rank3]:[E423 …``,
+  ``[rank3]:W0301 …`` of its loggers). What torch never prints behind it tells a launcher's own
 """
 
 from __future__ import annotations
@@ -35,6 +38,12 @@ SHARE: Final = 0.9
 _POD: Final = rb"(?P<pod>\[pod/[^\]\s]{1,320}\] )?"
 
 
+_PROCESS: Final = (
+    _POD + rb"(?: {0,6}\d{1,6}: |" + prefixes.TAG.encode().replace(b"?P<tag>", b"") + rb" ?)?"
+)
+"""What may stand before torchrun's own prefix: a node, a task."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Lead:
     """One way to begin every line."""
@@ -46,6 +55,9 @@ class _Lead:
 
     among: re.Pattern[bytes] | None = None
     "All lines of this kind must have it; None means nearly all lines of the file."
+
+    proof: re.Pattern[bytes] | None = None
+    "Some lines must be so, whatever the others are."
 
 
 _LEADS: Final = {
@@ -83,6 +95,11 @@ _LEADS: Final = {
         rb"\g<whole>",
         among=re.compile(_POD + prefixes.TAG.encode()),
     ),
+    "role": _Lead(
+        re.compile(rb"(?P<whole>" + _PROCESS + rb")\[rank(?P<local>\d{1,7})\]:"),
+        rb"\g<whole>[local\g<local>]:",
+        proof=re.compile(_PROCESS + rb"\[rank\d{1,7}\]:(?! |$|\[[A-Z] ?\d{3}|[A-Z]\d{4} )"),
+    ),
 }
 
 
@@ -91,6 +108,8 @@ def detect(head: bytes) -> tuple[str, ...]:
 
     >>> detect(b"node01: a\nnode02: b\n" * 5), detect(b"node01: a\nb\n" * 5)
     (('host',), ())
+    >>> detect(b"[rank0]:[titan] a\n" * 5), detect(b"[rank0]: a\n[rank0]:[I301 09:12:44] b\n" * 5)
+    (('role',), ())
     """
     whole, newline, _ = head.rpartition(b"\n")
     lines = [
@@ -107,6 +126,8 @@ def detect(head: bytes) -> tuple[str, ...]:
 
 
 def _has(lead: _Lead, lines: Sequence[bytes]) -> bool:
+    if lead.proof is not None:
+        return sum(1 for line in lines if lead.proof.match(line)) >= MIN_LINES
     if lead.among is not None:
         lines = [line for line in lines if lead.among.match(line)]
     matches = [match for line in lines if (match := lead.pattern.match(line))]

@@ -1,0 +1,61 @@
+"""Every launcher with every trainer that it is met with: the whole chain, on composed runs."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import pytest
+from channels import write
+from compose import Job
+from trainers import LAUNCHERS, PAIRS, RANKS, TRAINERS, UNTELLING, WHY_NOT, crashed
+
+from hcp_logscan.analysis.run import Options, examine
+from hcp_logscan.rules.judge import judge
+from hcp_logscan.rules.load import load_rules
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hcp_logscan.rules.load import Rule
+
+CASES = [(trainer, launcher) for trainer, mine in PAIRS.items() for launcher in mine]
+JUDGED = frozenset(CASES[::6]) | {(trainer, mine[0]) for trainer, mine in PAIRS.items()}
+"""Rules look at facts, which are the same whatever the launcher: some of the runs do for them."""
+
+
+@functools.cache
+def rules() -> tuple[Rule, ...]:
+    return tuple(load_rules())
+
+
+@pytest.mark.parametrize(("trainer", "launcher"), CASES)
+def test_a_trainer_is_read_through_its_launcher(
+    trainer: str, launcher: str, tmp_path: Path
+) -> None:
+    truth = TRAINERS[trainer]
+    job = Job(layout=launcher)
+    files = LAUNCHERS[launcher](job, crashed(truth.lines(job)))
+    run = write(files, tmp_path / "run")
+    found = examine(run, Options(world_size=RANKS if truth.untold else None))
+
+    assert len(found.attempts) == 1
+    facts, series = found.attempts[0].facts, found.facts["iterations"]
+    assert facts["framework"] == truth.framework
+    assert (facts["iterations_finished"], found.attempts[0].outcome) == (3, "failed")
+    assert truth.agrees(series["lm_loss"].to_list()[-1], facts["tflops_median"])
+    assert found.verdict.status == truth.verdict
+    told = launcher not in UNTELLING
+    raised = set(found.events["tracebacks"]["rank"].to_list())
+    assert raised == (set(range(RANKS)) if told else {None})
+    stepped = set(series["rank"].to_list())
+    assert stepped == {truth.step_rank if told or trainer == "primus" else None}
+    if (trainer, launcher) in JUDGED:
+        fired = judge(rules(), found.facts, found.events)[1]
+        assert [one.rule for one in fired if one.severity != "note"] == ["HCP508"]
+
+
+def test_every_pair_that_does_not_occur_has_a_reason() -> None:
+    assert set(PAIRS) == set(TRAINERS)
+    met = {launcher for mine in PAIRS.values() for launcher in mine}
+    assert met == set(LAUNCHERS) == set(WHY_NOT)
