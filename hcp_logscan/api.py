@@ -182,9 +182,7 @@ def scan(
 
     if redact not in REDACTION_LEVELS:
         raise UsageError(f"redact is {redact!r}; known are {', '.join(REDACTION_LEVELS)}.")
-    said = settings.of_run(run_dir).under(
-        settings.Settings(world_size, gpu, precision, peak_tflops)
-    )
+    said = settings.checked(settings.Settings(world_size, gpu, precision, peak_tflops), "")
     known = load_rules([Path(path) for path in rules])
     chosen = select_rules(with_params(known, dict(params or {})), select=select, ignore=ignore)
     selection = Selection.of(include, exclude, rank_regex)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -16,6 +16,7 @@ from hcp_logscan.engine.start import started
 from hcp_logscan.model.errors import NothingUnderstoodError, UsageError
 from hcp_logscan.model.report import Health, RankRow, Unreadable
 from hcp_logscan.sources.discover import Selection, discover
+from hcp_logscan.sources.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,7 +115,7 @@ def _pick(found: Sequence[Job], wanted: str | None) -> Job:
 
 def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     """Event tables -> facts and verdicts. Raises as `examine` does."""
-    options = options or Options()
+    options = _with_settings(options or Options(), tables.found.settings)
     if not _understood(tables):
         raise NothingUnderstoodError(_not_understood(tables))
     found = jobs.split(tables)
@@ -189,6 +190,17 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
         health=health,
         ranks=rank_rows(coverage, events, files),
     )
+
+
+def _with_settings(options: Options, own: Settings) -> Options:
+    """The options, and where they say nothing the run's own settings. Raises UsageError."""
+    given = options.stated
+    stronger = Settings(options.world_size, given.gpu, given.precision, given.peak_tflops)
+    said = own.under(stronger)
+    if said.gpu is not None:
+        gpus.required(said.gpu)
+    stated = gpus.Stated(said.gpu, said.precision, said.peak_tflops)
+    return replace(options, world_size=said.world_size, stated=stated)
 
 
 def _understood(tables: Tables) -> bool:

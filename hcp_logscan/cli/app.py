@@ -418,16 +418,16 @@ def _scan(
     from hcp_logscan.cli.progress import watched
     from hcp_logscan.engine.start import started as begun
     from hcp_logscan.sources.discover import Selection
-    from hcp_logscan.sources.settings import Settings, load, of_run
+    from hcp_logscan.sources.settings import Settings, load
 
-    told = Settings() if said is None else load(Path.cwd()).under(of_run(run_dir)).under(said)
     if running is None:
         found = _discovered(run_dir, selection or Selection(), redact)
         started: AbstractContextManager[Begun] = watched(
             begun(found, engine=engine, workers=workers, scheduler=scheduler)
         )
     else:
-        started = nullcontext(running)
+        found, started = running.found, nullcontext(running)
+    told = Settings() if said is None else load(Path.cwd()).under(found.settings).under(said)
     with started as scanning:
         from hcp_logscan.api import scan
         from hcp_logscan.rules.choose import parse_settings

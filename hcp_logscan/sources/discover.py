@@ -9,13 +9,22 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.model.errors import NothingUnderstoodError, SourceError
-from hcp_logscan.sources import archive, dump_names, kinds, layouts, leads, reader, remote
+from hcp_logscan.sources import (
+    archive,
+    dump_names,
+    kinds,
+    layouts,
+    leads,
+    reader,
+    remote,
+    settings,
+)
 from hcp_logscan.sources.place import STDIN, File, Member, Place, Remote
 from hcp_logscan.sources.sorting import (
     Candidate,
@@ -72,6 +81,9 @@ class Discovered:
     formats: tuple[LineFormat, ...] = ()
     "Line formats of the user's own: whoever scans the files has them at hand."
 
+    settings: settings.Settings = field(default_factory=settings.Settings)
+    "What the run's own settings file says."
+
 
 def run_name(path: Path) -> str:
     """The name a report of this run gets: generic directory names take their parent's.
@@ -126,7 +138,8 @@ def _single(file: File, size: int, selection: Selection, given: str, path: Path)
         found = archive.look_into(file, name, size, sorter)
         inside = [replace(one, said=one.said.removeprefix(f"{stem}/")) for one in found]
         above = [*_above(path.parent), stem]
-        return _discovered(_stem_name(stem, path), given, inside, sorter, above)
+        made = _discovered(_stem_name(stem, path), given, inside, sorter, above)
+        return replace(made, settings=_packed_settings(sorter, f"{name}!/"))
     if kind := kinds.by_content(head):
         raise NothingUnderstoodError(f"{given} is no log: it looks like {kind}.")
     hint = layouts.hints(path.name, selection.rank_regex, _above(path.parent))
@@ -147,7 +160,7 @@ def discover(run_dir: str | os.PathLike[str], selection: Selection | None = None
     """Find the log files of one run.
 
     Raises SourceError if the path does not exist or cannot be read, NothingUnderstoodError if
-    nothing in it can be a log.
+    nothing in it can be a log, UsageError for a settings file that is none.
     """
     selection = selection or Selection()
     return replace(_discover(run_dir, selection), formats=selection.formats)
@@ -191,6 +204,16 @@ def _remote(url: str, selection: Selection) -> Discovered:
     return _directory(remote.walk(top), selection, run_name(path), given, _above(path))
 
 
+def _packed_settings(sorter: Sorter, archive_name: str) -> settings.Settings:
+    """Those at the top of an archive, or in the one folder that holds everything."""
+    inside = {name.removeprefix(archive_name): data for name, data in sorter.settings.items()}
+    tops = [name for name in inside if name.count("/") <= 1]
+    name = settings.FILE_NAME if settings.FILE_NAME in inside else "".join(tops[:1])
+    if not name or (len(tops) > 1 and "/" in name):
+        return settings.Settings()
+    return settings.parse(inside[name], archive_name + name)
+
+
 def _directory(
     files: Iterable[tuple[File, str, int | OSError]],
     selection: Selection,
@@ -214,7 +237,11 @@ def _directory(
     beside = {one.name: one for one in found}
     for file, called, size in archives:
         found += archive.look_into(file, called, size, sorter, partial(_copied, beside, called))
-    return _discovered(name, given, found, sorter, above)
+    made = _discovered(name, given, found, sorter, above)
+    own = sorter.settings.get(settings.FILE_NAME)
+    if own is None:
+        return made
+    return replace(made, settings=settings.parse(own, f"{given}/{settings.FILE_NAME}"))
 
 
 def _copied(

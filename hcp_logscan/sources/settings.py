@@ -1,6 +1,6 @@
 """`.hcp-logscan.toml`: what the user says of a run where its logs do not.
 
-It may lie in the run directory or in the working directory:
+It may lie in the run directory, packed or behind a URL as that may be, or in the working directory:
 
     gpu = "H200"          # a name of the GPU table
     precision = "bf16"    # bf16, fp16, fp8, fp4 or fp32
@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hcp_logscan.model.errors import UsageError
 from hcp_logscan.model.report import MAX_WORLD
 
 if TYPE_CHECKING:
-    from os import PathLike
+    from pathlib import Path
 
 FILE_NAME: Final = ".hcp-logscan.toml"
 PRECISIONS: Final = ("bf16", "fp16", "fp8", "fp4", "fp32")
 """Of the matrix products, as facts and `--precision` name them."""
 
-_MAX_BYTES: Final = 1 << 16
+MAX_BYTES: Final = 1 << 15
 _MAX_PEAK: Final = 1e7
 """TFLOP/s; a larger number is a slip of units."""
 
@@ -70,13 +69,23 @@ def load(folder: Path) -> Settings:
     try:
         if path.is_symlink() or not path.is_file():
             return Settings()
-        if path.stat().st_size > _MAX_BYTES:
-            raise UsageError(f"{path}: larger than {_MAX_BYTES:,} bytes; it holds a few settings.")
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or "it nests too deeply"
-        raise UsageError(f"{path}: cannot be read: {reason}") from error
-    return checked(_settings(path, data), str(path))
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    return parse(data, str(path))
+
+
+def parse(data: bytes, where: str) -> Settings:
+    """The settings in the bytes of a file. Raises UsageError, which names it as `where`."""
+    if len(data) > MAX_BYTES:
+        raise UsageError(f"{where}: larger than {MAX_BYTES:,} bytes; it holds a few settings.")
+    try:
+        said = tomllib.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        reason = str(error) or "it nests too deeply"
+        raise UsageError(f"{where}: cannot be read: {reason}") from error
+    return checked(_settings(where, said), where)
 
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
@@ -87,18 +96,12 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
 }
 
 
-def _settings(path: Path, data: dict[str, Any]) -> Settings:
+def _settings(where: str, data: dict[str, Any]) -> Settings:
     for name, value in data.items():
         if name not in _TYPES:
             known = ", ".join(_TYPES)
-            raise UsageError(f"{path}: no setting is called {name!r}; known are {known}.")
+            raise UsageError(f"{where}: no setting is called {name!r}; known are {known}.")
         if isinstance(value, bool) or not isinstance(value, _TYPES[name]):
             kind = "a text" if _TYPES[name] == (str,) else "a number"
-            raise UsageError(f"{path}: {name} is {kind}, not {value!r}.")
+            raise UsageError(f"{where}: {name} is {kind}, not {value!r}.")
     return Settings(**data)
-
-
-def of_run(run_dir: str | PathLike[str]) -> Settings:
-    """The settings that lie in a run directory; none for a file or a stream."""
-    path = Path(run_dir)
-    return load(path) if path.is_dir() else Settings()

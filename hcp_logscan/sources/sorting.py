@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hcp_logscan.model.errors import UsageError
 from hcp_logscan.model.report import Skipped, Unreadable
-from hcp_logscan.sources import dump_names, kinds, packed, tar
+from hcp_logscan.sources import dump_names, kinds, packed, settings, tar
 from hcp_logscan.sources.reader import ZIP_MAGIC
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class Sorter:
     selection: Selection
     unreadable: list[Unreadable] = field(default_factory=list)
     skipped: Counter[tuple[str, str]] = field(default_factory=Counter)
+    settings: dict[str, bytes] = field(default_factory=dict)
+    "Name of each settings file -> its bytes, more of them than it may have if it has more."
 
     def skip(self, kind: str, name: str) -> None:
         """Count a file that is no log."""
@@ -102,6 +104,9 @@ class Sorter:
 
         `head` reads its first SNIFF_BYTES bytes of text, if its name does not say enough.
         """
+        if name.rpartition("/")[2] == settings.FILE_NAME:
+            self._keep_settings(name, head)
+            return None
         archive = kinds.is_archive_name(name)
         outcast = kinds.SKIPPED_FOLDERS.intersection(name.split("/")[:-1])
         if outcast:
@@ -132,6 +137,12 @@ class Sorter:
             self.skip(kind, name)
             return None
         return "log"
+
+    def _keep_settings(self, name: str, head: Callable[[], bytes]) -> None:
+        try:
+            self.settings[name] = head()
+        except packed.READ_ERRORS as error:
+            self.fail(name, error)
 
     def all_skipped(self) -> tuple[Skipped, ...]:
         """What was skipped, by kind and folder."""
