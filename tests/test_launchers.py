@@ -1,5 +1,6 @@
 """Layouts that launchers and collectors leave: who printed a line, and which attempt it is of."""
 
+import gzip
 import tarfile
 import zipfile
 from dataclasses import replace
@@ -243,3 +244,17 @@ def test_the_two_files_of_a_process_have_one_rank(tmp_path):
     stderr.write_text("Traceback (most recent call last):\nValueError: no more data\n")
 
     assert scan(run).tables["tracebacks"]["rank"].to_list() == [5]
+
+
+@pytest.mark.parametrize("layout", ["stern", "pdsh", "docker_compose", "role"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_what_leads_every_line_is_told_on_standard_input(layout, pack, tmp_path, monkeypatch):
+    run = compose(replace(REFUSED, layout=layout), tmp_path / "run")
+    files = [path for path in sorted(run.rglob("*")) if path.is_file()]
+    (tmp_path / "piped").write_bytes(pack(b"".join(path.read_bytes() for path in files)))
+    with (tmp_path / "piped").open("rb") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        tables = scan_files(discover("-"))
+
+    assert len(set(tables["assertions"]["stream"])) == (4 if layout == "role" else 8)
+    assert not tables["assertions"]["line_rank"].drop_nulls().len()

@@ -191,6 +191,10 @@ class Collector:
         if unit.keep_text:
             self._keep_text.add(place)
 
+    def led_by(self, names: tuple[str, ...]) -> None:
+        """These leads stand before the lines that follow."""
+        self._leads = names
+
     def walk(self, number: int, offset: int, line: bytes) -> None:
         """Give a line to the open blocks of its stream."""
         self._walked += 1
@@ -503,6 +507,9 @@ def _scan_unit(unit: Unit, collector: Collector, opener: reader.Opener) -> UnitS
     stats, error = ScanStats(), None
     try:
         stream = opener.open(unit.path, max(unit.start - 1, 0))
+        if unit.path == reader.STDIN:  # nobody could look at its beginning before
+            head, stream = reader.peek(stream)
+            collector.led_by(leads.detect(head))
         try:
             if unit.kind == "config":
                 _scan_config(stream, collector, stats)

@@ -105,11 +105,36 @@ class Decompressing(io.RawIOBase):
         super().close()
 
 
-class Limited(io.RawIOBase):
-    """A stream that may not grow beyond `ceiling` bytes; the last of them are handed over."""
+class Counted(io.RawIOBase):
+    """Stored bytes, and how many of them were read: of a pipe, nothing else says how long it is."""
 
-    def __init__(self, raw: io.RawIOBase, ceiling: int) -> None:
-        self._raw, self._left, self._ceiling = raw, ceiling, ceiling
+    def __init__(self, raw: io.RawIOBase) -> None:
+        self._raw, self.count = raw, 0
+
+    def readable(self) -> bool:
+        """Say that this stream can be read."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill `buffer`."""
+        count = self._raw.readinto(buffer) or 0
+        self.count += count
+        return count
+
+    def close(self) -> None:
+        """Release the stream below."""
+        self._raw.close()
+        super().close()
+
+
+class Limited(io.RawIOBase):
+    """A stream that may not grow beyond a ceiling; the last bytes below it are handed over.
+
+    The ceiling is a number of bytes, or follows from the `stored` bytes that were read until then.
+    """
+
+    def __init__(self, raw: io.RawIOBase, ceiling: int | Counted) -> None:
+        self._raw, self._ceiling, self._given = raw, ceiling, 0
 
     def readable(self) -> bool:
         """Say that this stream can be read."""
@@ -117,12 +142,16 @@ class Limited(io.RawIOBase):
 
     def readinto(self, buffer: Any, /) -> int:
         """Fill `buffer`; raises BrokenStreamError once there is more than may be."""
-        with memoryview(buffer)[: max(self._left, 1)] as view:
+        with memoryview(buffer)[: max(self._most() - self._given, 1)] as view:
             count = self._raw.readinto(view) or 0
-        if count > self._left:
-            raise BrokenStreamError(bomb(self._ceiling))
-        self._left -= count
+        self._given += count
+        if self._given > (most := self._most()):
+            raise BrokenStreamError(bomb(most))
         return count
+
+    def _most(self) -> int:
+        known = self._ceiling
+        return ceiling_of(known.count) if isinstance(known, Counted) else known
 
     def close(self) -> None:
         """Release the stream below."""

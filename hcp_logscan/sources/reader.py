@@ -38,6 +38,7 @@ __all__ = [
     "compression_of",
     "look",
     "open_bytes",
+    "peek",
     "seekable",
 ]
 
@@ -50,7 +51,7 @@ ZIP_MAGIC: Final = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 class _Peeked(io.RawIOBase):
     """A stream whose first bytes were read already."""
 
-    def __init__(self, head: bytes, raw: io.RawIOBase) -> None:
+    def __init__(self, head: bytes, raw: ByteStream) -> None:
         self._head, self._raw = head, raw
 
     def readable(self) -> bool:
@@ -87,6 +88,15 @@ def read_up_to(stream: ByteStream, wanted: int) -> bytes:
 def open_raw(file: File) -> io.RawIOBase:
     """The bytes of a file as they are stored. Raises OSError as the system reports it."""
     return remote.open_raw(file) if isinstance(file, Remote) else io.FileIO(file)
+
+
+def peek(stream: ByteStream) -> tuple[bytes, ByteStream]:
+    """The first SNIFF_BYTES of what is read only once, and the whole of it. Raises READ_ERRORS."""
+    try:
+        head = read_up_to(stream, kinds.SNIFF_BYTES)
+    except CutOffError:
+        head = b""
+    return head, _Peeked(head, stream)
 
 
 def compression_of(file: File) -> str:
@@ -310,8 +320,8 @@ def _standard_input() -> ByteStream:
     head = read_up_to(raw, packed.MAGIC_BYTES)
     raw = _Peeked(head, raw)
     if opener := packed.OPENERS.get(packed.compression("", head)):
-        raw = opener(raw)
-        head = b""
+        stored = packed.Counted(raw)
+        raw, head = Limited(opener(stored), stored), b""
     if not head.startswith(ZIP_MAGIC):
         head = _first(raw)
         raw = _Peeked(head, raw)

@@ -132,6 +132,26 @@ def test_a_frame_that_grows_a_thousandfold_is_handed_over_in_pieces(tmp_path):
     assert total == 300_000_000
 
 
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_standard_input_that_grows_beyond_what_came_in_is_read_up_to_the_ceiling(
+    tmp_path, monkeypatch, suffix
+):
+    monkeypatch.setattr(packed, "MIN_CEILING", 300_000)
+    path = tmp_path / "x"
+    path.write_bytes(PACKERS[suffix](bytes(3_000_000)))
+    with path.open("rb") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        monkeypatch.setattr(packed, "MAX_RATIO", 250)
+        ceiling = packed.ceiling_of(path.stat().st_size)
+        if ceiling >= 3_000_000:
+            assert read_all("-")[0] == bytes(3_000_000)
+            return
+        stream = reader.open_bytes("-")
+        assert reader.read_up_to(stream, 1 << 22) == bytes(ceiling)
+        with pytest.raises(reader.BrokenStreamError, match="expands to more than"):
+            stream.readinto(memoryview(bytearray(1)))
+
+
 def test_standard_input_that_is_closed_is_an_error(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(OSError, match="closed"):
