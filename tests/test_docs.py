@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hcp_logscan.rules.load import load_rules
+from hcp_logscan.sources import archive, packed
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -47,6 +48,15 @@ def test_sample_report_is_current(tmp_path):
 
     fresh = (tmp_path / "sample.html").read_text()
     assert fresh == (ROOT / "reports" / "sample.html").read_text(), "make reports"
+
+
+def test_the_limits_of_archives_are_those_of_the_program():
+    said = " ".join((ROOT / "docs" / "inputs.md").read_text().split())
+
+    assert f"{packed.MAX_RATIO} times its size, and to {packed.MIN_CEILING >> 30} GiB" in said
+    assert f"more than {archive.MAX_MEMBERS:,} members" in said
+    for suffix in (*packed.OPENERS, ".zip", ".tar", *(f".tar{one}" for one in packed.OPENERS)):
+        assert f"`{suffix}" in said
 
 
 def test_links_between_documents_lead_somewhere():

@@ -2,9 +2,10 @@
 
 ``set -x`` echoes (``+ torchrun … --context-parallel-size 4``), job scripts that echo their
 command, and Hydra-style overrides of Megatron-Bridge (``model.cp_comm_type=a2a+p2p``). A command
-line is never complete: what it leaves out may come from a file. Option names are those of
-Megatron-LM ``megatron/training/arguments.py`` (core 0.10 to main of 2026-08). ``progress.txt`` is
-written by ``--log-progress`` (``megatron/training/training.py``).
+line is never complete: what it leaves out may come from a file. Written from Megatron-LM
+``megatron/training/arguments.py`` (core 0.10 to main of 2026-08) and MindSpeed
+``mindspeed/arguments.py`` (2024 to 2026; ``--context-parallel-algo``). ``progress.txt`` is written
+by ``--log-progress`` (``megatron/training/training.py``).
 """
 
 from __future__ import annotations

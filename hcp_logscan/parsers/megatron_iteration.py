@@ -2,8 +2,9 @@
 
 Written from Megatron-LM ``megatron/training/training.py`` (core 0.5 to 0.19 and main of 2026-08),
 ``megatron/training.py`` of 2021 to 2023 (2.x, 3.0, 23.04), Megatron-Bridge
-``training/utils/train_utils.py`` (0.1 to 0.6), and public logs of BigScience/JSC, argonne-lcf and
-microsoft Megatron-DeepSpeed, MindSpeed, FlagScale and epfLLM. Printed by the last rank.
+``training/utils/train_utils.py`` (0.1 to 0.6), and public logs (2021 to 2026) of BigScience/JSC,
+argonne-lcf and microsoft Megatron-DeepSpeed, MindSpeed, FlagScale and epfLLM. Printed by the last
+rank.
 
 Relatives that the line itself tells apart: Megatron-DeepSpeed ends with ``samples per second:``;
 ms-swift 3.x (``swift/megatron/trainers/base.py``) has ``memory(GiB):`` and a loss called ``loss``;

@@ -2,7 +2,8 @@
 
 Stock Megatron prints no group. A line that says the hierarchical groups *were created* is
 evidence; one that says what to look for, what is missing, or that quotes the name in a traceback,
-a prompt, a path or a configuration is none. Ray's deduplication is
+a prompt, a path or a configuration is none. Written from what people print about
+``megatron/core/parallel_state.py`` (core 0.10 to main of 2026-08), and from Ray's deduplication,
 ``python/ray/_private/ray_logging`` (2.6 and later).
 """
 

@@ -1,6 +1,6 @@
 """Python tracebacks, and the start-up checks of the CP configuration among them.
 
-The shape is CPython's ``traceback`` module (3.8 to 3.14; 3.13 marks with ``~~~^^``). Megatron's
+Written from CPython's ``Lib/traceback.py`` (3.8 to 3.14; 3.13 marks with ``~~~^^``). Megatron's
 own handled failures stand *inside* a line (``… failed with: Traceback``, one-line list reprs) and
 are not read: only a line that begins with ``Traceback`` in its stream begins one.
 
