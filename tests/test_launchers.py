@@ -258,3 +258,29 @@ def test_what_leads_every_line_is_told_on_standard_input(layout, pack, tmp_path,
 
     assert len(set(tables["assertions"]["stream"])) == (4 if layout == "role" else 8)
     assert not tables["assertions"]["line_rank"].drop_nulls().len()
+
+
+def test_speeds_and_places_of_steps_go_through_the_parts_of_a_rotated_log(tmp_path):
+    run = compose(Job(layout="console", stack="bridge-0.3"), tmp_path / "run")
+    lines = (run / "console.log").read_text().splitlines(keepends=True)
+    whole = scan(run).facts["iterations"]
+    at = [n for n, line in enumerate(lines) if "] iteration " in line]
+    cut = at[3] - 1
+    (run / "console.log.1.gz").write_bytes(gzip.compress("".join(lines[:cut]).encode()))
+    (run / "console.log").write_text("".join(lines[cut:]))
+    parts = scan(run).facts["iterations"]
+
+    told = ("iteration", "tflops_per_gpu", "step_ms", "rank")
+    assert parts.select(told).equals(whole.select(told))
+    places = parts.select("file", "line").rows()
+    assert places[:3] == [("console.log.1.gz", n + 1) for n in at[:3]]
+    assert places[3:] == [("console.log", n + 1 - cut) for n in at[3:]]
+
+
+def test_a_part_of_a_few_lines_is_led_as_its_log(tmp_path):
+    run = compose(replace(REFUSED, layout="pdsh"), tmp_path / "run")
+    lines = (run / "train.log").read_text().splitlines(keepends=True)
+    (run / "train.log.1").write_text("".join(lines[:-2]))
+    (run / "train.log").write_text("".join(lines[-2:]))
+
+    assert [file.leads for file in discover(run).files] == [("host",), ("host",)]

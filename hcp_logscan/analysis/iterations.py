@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 STEP_TOLERANCE_MS: Final = 6.0
 """`Step Time` has two decimals of a second; the iteration line one decimal of a millisecond."""
 
+TABLES: Final = ("iterations", "steps", "marks", "rejected_results")
+"""Event tables that iterations are made of."""
+
 _MEGATRON_LINE: Final = ("megatron", "megatron-deepspeed", "primus", "gpt-neox")
 """Producers that leave a loss out of their line when it is NaN or negative, and whose first other
 loss stands in for `lm loss`. Elsewhere a line without a loss says nothing, and other losses are

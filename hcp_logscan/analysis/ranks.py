@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from hcp_logscan.analysis import rotated
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -230,17 +232,20 @@ def resolve(
             rank = geometry.rank(hint.node, hint.local_rank, hint.task)
         if rank is not None:
             by_file[index] = rank
+    whole = {part: log[-1] for log in rotated.parts_of(files, members) for part in log}
     named_lines = _named_lines(tables)
     _from_named_lines(named_lines, hints, by_file)
-    _from_other_streams(hints, by_file)
+    _from_other_files(hints, by_file, whole)
 
     by_stream: dict[tuple[int, str], int] = {}
+    if whole:
+        named_lines = named_lines.with_columns(pl.col("file").replace(whole))
     named = named_lines.group_by("file", "stream").agg(pl.col("rank").unique())
     only = {(f, s): r[0] for f, s, r in named.iter_rows() if len(r) == 1 and s}
     for file, stream, label, local, host in streams.iter_rows():
         if file in by_file or not stream:
             continue
-        rank = only.get((file, stream))
+        rank = only.get((whole.get(file, file), stream))
         if rank is None:
             node = host or (hints[file].node if file in hints else None)
             rank = geometry.rank(node, local, label)
@@ -274,18 +279,26 @@ def _from_named_lines(
             by_file[file] = ranks[0]
 
 
-def _from_other_streams(hints: Mapping[int, PathHints], by_file: dict[int, int]) -> None:
-    """A process writes two files, stdout and stderr: what one of them says holds for both."""
-    known: dict[tuple[object, ...], set[int]] = {}
+def _from_other_files(
+    hints: Mapping[int, PathHints], by_file: dict[int, int], whole: Mapping[int, int]
+) -> None:
+    """What one file says of its process holds for its other ones: the other stream, older parts.
 
-    def process(hint: PathHints) -> tuple[object, ...]:
-        return hint.launch, hint.node, hint.attempt, hint.local_rank
+    `whole` maps each part of a rotated log to the newest one.
+    """
 
+    def process(file: int) -> object:
+        hint = hints[file]
+        if hint.launch:
+            return hint.launch, hint.node, hint.attempt, hint.local_rank
+        return whole.get(file, file)
+
+    known: dict[object, set[int]] = {}
     for file, rank in by_file.items():
-        known.setdefault(process(hints[file]), set()).add(rank)
-    for file, hint in hints.items():
-        ranks = known.get(process(hint), set())
-        if file not in by_file and hint.launch and len(ranks) == 1:
+        known.setdefault(process(file), set()).add(rank)
+    for file in hints:
+        ranks = known.get(process(file), set())
+        if file not in by_file and len(ranks) == 1:
             by_file[file] = next(iter(ranks))
 
 

@@ -1,10 +1,12 @@
-"""Parts that log rotation leaves of one log, put behind each other to find where attempts begin."""
+"""Parts that log rotation leaves of one log, put behind each other where lines belong together."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
+
+from hcp_logscan.sources.packed import unpacked_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +19,8 @@ _STRIDE: Final = 1 << 40
 
 def parts_of(files: Sequence[LogFile], members: Sequence[int]) -> list[list[int]]:
     """The members that are parts of one log, oldest first; logs of one part are left out."""
-    names = {files[i].name: i for i in members}
+    names = {unpacked_name(files[i].name): i for i in members}  # the newest may be compressed …
+    names |= {files[i].name: i for i in members}  # … beside one that is not
     found: dict[str, list[int]] = {}
     for index in members:
         if base := files[index].hints.part_of:
@@ -30,6 +33,8 @@ def joined(
     tables: Mapping[str, pl.DataFrame], logs: Sequence[Sequence[int]]
 ) -> dict[str, pl.DataFrame]:
     """The event tables with the lines of all parts of a log in its newest part's file."""
+    if not logs:
+        return dict(tables)
     places = pl.DataFrame(
         [(part, log[-1], number * _STRIDE) for log in logs for number, part in enumerate(log)],
         schema={"file": pl.Int64, "_log": pl.Int64, "_before": pl.Int64},
@@ -45,6 +50,25 @@ def joined(
         .sort("file", "line", maintain_order=True)
         for name, frame in tables.items()
     }
+
+
+def apart(rows: pl.DataFrame, logs: Sequence[Sequence[int]]) -> pl.DataFrame:
+    """Rows made of `joined` tables, with file and line as they are on disk."""
+    if not logs:
+        return rows
+    places = pl.DataFrame(
+        [(log[-1], number, part) for log in logs for number, part in enumerate(log)],
+        schema={"file": pl.Int64, "_number": pl.Int64, "_part": pl.Int64},
+        orient="row",
+    )
+    return (
+        rows.with_columns((pl.col("line") // _STRIDE).alias("_number"))
+        .join(places, on=["file", "_number"], how="left", maintain_order="left")
+        .with_columns(
+            pl.coalesce("_part", "file").alias("file"), (pl.col("line") % _STRIDE).alias("line")
+        )
+        .drop("_number", "_part")
+    )
 
 
 def parted(

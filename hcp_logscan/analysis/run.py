@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from hcp_logscan.analysis import attempts, config, failures, gpus, iterations, jobs, ranks
+from hcp_logscan.analysis import (
+    attempts,
+    config,
+    failures,
+    gpus,
+    iterations,
+    jobs,
+    ranks,
+    rotated,
+)
 from hcp_logscan.analysis.attempt import AttemptAnalysis, Unsure, analyse_attempt
 from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.health import health_of, rank_rows
@@ -135,10 +144,12 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     for known in configs.values():
         if world_size is not None:
             _override(known, world_size)
+    logs = rotated.parts_of(files, job.files)
     series = iterations.facts(
-        events,
+        rotated.joined({name: events[name] for name in iterations.TABLES}, logs),
         {n: (c.facts["seq_length"], c.facts["world_size"]) for n, c in configs.items()},
     )
+    series = rotated.apart(series, logs)
     local_to_rank = _local_ranks(events, rank_map, files, world_size)
     failed = {
         n: failures.failures(

@@ -21,6 +21,7 @@ from hcp_logscan.sources import (
     kinds,
     layouts,
     leads,
+    packed,
     reader,
     remote,
     settings,
@@ -269,11 +270,25 @@ def _discovered(
         raise NothingUnderstoodError(_nothing(given, sorter.skipped))
     rank_regex = sorter.selection.rank_regex
     every = layouts.settle_tasks([layouts.hints(one.said, rank_regex, above) for one in found])
+    led = {_log_of(one.name): one.leads for one in found if one.leads}
     files = (
-        LogFile(one.place, one.name, one.size, _hints_of(one, hint), one.kind, one.leads)
+        LogFile(
+            one.place,
+            one.name,
+            one.size,
+            _hints_of(one, hint),
+            one.kind,
+            # a part of a few lines does not tell by itself what leads them
+            one.leads or led.get(_log_of(one.name), ()),
+        )
         for one, hint in zip(found, every, strict=True)
     )
     return Discovered(name, tuple(files), tuple(sorter.unreadable), sorter.all_skipped())
+
+
+def _log_of(name: str) -> str:
+    """The log that a file is a part of, whatever packs the part."""
+    return packed.unpacked_name(layouts.rotated(name)[0])
 
 
 def _hints_of(one: Candidate, hint: layouts.PathHints) -> layouts.PathHints:

@@ -293,6 +293,16 @@ def suffix_of(name: str) -> str:
     return next((suffix for suffix in OPENERS if lower.endswith(suffix)), "")
 
 
+def unpacked_name(name: str) -> str:
+    """The name of what a compressed file holds.
+
+    >>> unpacked_name("a/rank0.log.gz"), unpacked_name("a/rank0.log")
+    ('a/rank0.log', 'a/rank0.log')
+    """
+    suffix = next((suffix for suffix in OPENERS if name.lower().endswith(suffix)), "")
+    return name[: len(name) - len(suffix)]
+
+
 def compression(name: str, head: bytes) -> str:
     r"""How a file is compressed, empty for not at all: its first bytes say it, not its name.
 
