@@ -25,7 +25,7 @@ from hcp_logscan.sources import reader
 from hcp_logscan.sources.place import Place, Remote, holder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from hcp_logscan.engine.plan import Unit
     from hcp_logscan.engine.scan import BatchResult
@@ -142,7 +142,7 @@ def begun(found: Discovered, workers: int, some: Sequence[Unit] | None = None) -
         max(1, min(workers, len(work))), _context(), _begin, (os.getpid(),)
     )
     try:
-        yield Begun(found, deque(executor.submit(_scan, batch) for batch in work))
+        yield Begun(found, _queued(work, executor))
     except BaseException:
         _stop(executor)
         raise
@@ -192,9 +192,22 @@ def _submitted(found: Discovered, workers: int, executor: ProcessPoolExecutor) -
         return Begun(found, None)
     work = batches(of_run(found), workers, sum(file.size for file in found.files))
     try:
-        return Begun(found, deque(executor.submit(_scan, batch) for batch in work))
+        return Begun(found, _queued(work, executor))
     except BrokenProcessPool:
         return Begun(found, None)
+
+
+def _queued(work: Iterable[Sequence[Unit]], executor: ProcessPoolExecutor) -> deque[Pending]:
+    """Hand batches to the workers, which the first ones start.
+
+    Ctrl-C waits until that is done: an executor that is interrupted at it cannot be shut down. The
+    workers inherit the blocked signal, which they ignore.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return deque(executor.submit(_scan, batch) for batch in work)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _broken(running: Begun) -> bool:
