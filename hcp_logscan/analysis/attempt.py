@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from hcp_logscan.analysis import config, evidence, flops, gpus, runtime, topology
+from hcp_logscan.analysis import config, evidence, flops, gpus, runtime, steady, topology
 from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.verdict import measured_against_configured, verdict
 
@@ -90,6 +90,7 @@ def analyse_attempt(
     facts["te_version_code"] = config.version_code(facts["te_version"])
     facts.update(_progress(mine, rows, known, coverage))
     facts.update(_broken(mine, failed))
+    facts.update(steady.facts(steady.steady(rows)))
     facts.update(gpus.facts(hardware, facts["precision"], stated, rows))
     facts.update(flops.facts(known, facts["tflops_median"], facts["peak_tflops"]))
     view = evidence.AttemptView(number, facts, known, mine, names)

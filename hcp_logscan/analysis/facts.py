@@ -225,6 +225,24 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         " none, or stand too close for stamps of one second",
         _LAST,
     ),
+    "steady_iterations": Fact(
+        _INT,
+        "logged iterations that count as steady: without warm-up, ramp-up of the batch, and pauses"
+        " for checkpoints, evaluation and the like",
+        _LAST,
+    ),
+    "step_ms_steady": Fact(
+        _FLOAT, "median of step_ms over the steady iterations; null below three of them", _LAST
+    ),
+    "step_ms_steady_mad": Fact(_FLOAT, "their median absolute deviation from it", _LAST),
+    "tflops_steady": Fact(
+        _FLOAT, "median of the printed model TFLOP/s/GPU over the steady iterations", _THROUGHPUT
+    ),
+    "tflops_steady_mad": Fact(_FLOAT, "its median absolute deviation", _THROUGHPUT),
+    "tokens_per_s_steady": Fact(
+        _FLOAT, "median of tokens_per_s_per_gpu over the steady iterations", _LAST
+    ),
+    "tokens_per_s_steady_mad": Fact(_FLOAT, "its median absolute deviation", _LAST),
     "failures": Fact(
         _INT, "ranks that ended by exception or signal, torchrun's own stops not counted"
     ),

@@ -1,0 +1,102 @@
+"""Steady state: the iteration rows of an attempt that tell how fast it trains.
+
+A row is left out, in this order, if
+
+1. it has no usable time: unfinished, or without a number above zero;
+2. its global batch size is not the usual one (batch size ramp-up);
+3. it is warm-up: the first row, in which communicators open, kernels compile and memory is
+   allocated, also after a restart, since that begins an attempt; and the rows behind it up to the
+   first that is not slower than the rest, where these are at most a quarter of all;
+4. it is a pause: further from the median of the rows around it than noise goes, as are iterations
+   that wait for a checkpoint, an evaluation, a data loader or a restarted process.
+
+Noise is measured on the run itself: the median absolute deviation from that running median. Medians
+are not moved by what they are to find, as means are. A slow phase longer than half of the window is
+no pause and stays: it is part of how fast the run is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import polars as pl
+
+PACES: Final = ("step_ms", "tokens_per_s_per_gpu", "tflops_per_gpu")
+"""What tells the pace of a row: the first of these that most rows of the attempt have."""
+
+WINDOW_ROWS: Final = 51
+"""Rows of the running median, centred: pauses shorter than half of it cannot move it."""
+
+NOISE_DEVIATIONS: Final = 5.0
+"""Standard deviations, estimated by the median absolute deviation, that noise may go."""
+
+NOISE_SHARE: Final = 0.05
+"""What is within this share of the running median is noise however quiet the run is."""
+
+WARM_UP_SHARE: Final = 0.25
+"""Leading slow rows beyond this share of an attempt are no warm-up: the run got faster."""
+
+DEVIATION_OF_NORMAL: Final = 1.4826
+"""Standard deviation over median absolute deviation where noise is normally distributed."""
+
+MIN_ROWS: Final = 3
+"""Rows below which a median says nothing."""
+
+
+def steady(iterations: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the fact table `iterations` of one attempt that count as steady, in order.
+
+    Columns are those of the argument; no rows where no line tells how fast it was. There may be
+    fewer than `MIN_ROWS`: then the logs do not show a steady state.
+    """
+    column = next((name for name in PACES if _most_have(iterations, name)), None)
+    if column is None:
+        return iterations.clear()
+    rows = iterations.filter("finished", pl.col(column).is_finite(), pl.col(column) > 0)
+    usual = rows["global_batch_size"].drop_nulls().mode().max()
+    if usual is not None:
+        batch = pl.col("global_batch_size")
+        rows = rows.filter(batch.is_null() | (batch == usual))
+    time = rows[column] if column == "step_ms" else 1.0 / rows[column]
+    local = time.rolling_median(WINDOW_ROWS, min_samples=1, center=True)
+    beside = time / local - 1.0
+    limit = max(NOISE_SHARE, NOISE_DEVIATIONS * DEVIATION_OF_NORMAL * (deviation(beside) or 0.0))
+    kept = beside.abs() <= limit
+    return rows.filter(kept & (pl.int_range(rows.height, eager=True) >= _warm_up(time, limit)))
+
+
+def _most_have(rows: pl.DataFrame, column: str) -> bool:
+    return rows[column].is_not_null().sum() * 2 > rows.height
+
+
+def _warm_up(time: pl.Series, limit: float) -> int:
+    """Leading rows that are warm-up."""
+    rest = time.slice(1)
+    if not rest.len():
+        return 1
+    slow = rest > (1.0 + limit) * float(str(rest.median()))
+    leading = slow.arg_min() or 0  # the first row that is not slow
+    return 1 + (leading if leading <= WARM_UP_SHARE * time.len() else 0)
+
+
+def deviation(values: pl.Series) -> float | None:
+    """Median absolute deviation from the median; None without values."""
+    middle = values.median()
+    if not isinstance(middle, (int, float)):
+        return None
+    return float(str((values - middle).abs().median()))
+
+
+def facts(rows: pl.DataFrame) -> dict[str, Any]:
+    """Medians and median absolute deviations of the steady rows of one attempt."""
+    found: dict[str, Any] = {"steady_iterations": rows.height}
+    for column, name in (
+        ("step_ms", "step_ms_steady"),
+        ("tflops_per_gpu", "tflops_steady"),
+        ("tokens_per_s_per_gpu", "tokens_per_s_steady"),
+    ):
+        values = rows.filter(pl.col(column).is_finite(), pl.col(column) > 0)[column]
+        enough = values.len() >= MIN_ROWS
+        found[name] = values.median() if enough else None
+        found[f"{name}_mad"] = deviation(values) if enough else None
+    return found

@@ -1,0 +1,93 @@
+"""Which iterations count as steady: series made by a seeded generator."""
+
+import random
+
+import polars as pl
+import pytest
+
+from hcp_logscan.analysis import steady
+from hcp_logscan.analysis.facts import schema
+
+
+def frame(times, **columns):
+    """Rows of the fact table `iterations` of one attempt."""
+    many = len(times)
+    rows = {
+        "attempt": [0] * many,
+        "iteration": range(1, many + 1),
+        "finished": [True] * many,
+        "step_ms": times,
+        "global_batch_size": [8] * many,
+        **columns,
+    }
+    wanted = schema("iterations")
+    return pl.DataFrame(rows, schema={name: wanted[name] for name in rows}).select(
+        pl.col(name) if name in rows else pl.lit(None, dtype).alias(name)
+        for name, dtype in wanted.items()
+    )
+
+
+def noisy(many, *, seed=7, share=0.01):
+    made = random.Random(seed)
+    return [5_000.0 * (1.0 + made.gauss(0.0, share)) for _ in range(many)]
+
+
+def left_out(rows):
+    return sorted(set(rows["iteration"]) - set(steady.steady(rows)["iteration"]))
+
+
+def test_warm_up_and_pauses_are_left_out():
+    times = noisy(200)
+    times[:3] = [31_000.0, 9_000.0, 6_100.0]  # opening communicators, compiling
+    times[50], times[100], times[101] = 20_000.0, 81_000.0, 7_000.0  # saving, evaluating
+    assert left_out(frame(times)) == [1, 2, 3, 51, 101, 102]
+
+
+def test_medians_are_those_of_the_steady_rows():
+    times = [31_000.0, 5_000.0, 5_010.0, 4_990.0, 80_000.0]
+    found = steady.facts(steady.steady(frame(times, tflops_per_gpu=[60.0, 400, 399, 401, 25])))
+    assert found == {
+        "steady_iterations": 3,
+        "step_ms_steady": 5_000.0,
+        "step_ms_steady_mad": 10.0,
+        "tflops_steady": 400.0,
+        "tflops_steady_mad": 1.0,
+        "tokens_per_s_steady": None,
+        "tokens_per_s_steady_mad": None,
+    }
+
+
+@pytest.mark.parametrize("many", [0, 1, 3])
+def test_too_few_rows_have_no_medians(many):
+    found = steady.facts(steady.steady(frame([5_000.0] * many)))
+    assert found["step_ms_steady"] is None
+
+
+def test_a_phase_that_stays_is_no_pause():
+    times = noisy(100) + [time * 1.3 for time in noisy(100, seed=8)]
+    assert left_out(frame(times)) == [1]
+
+
+def test_a_long_slow_beginning_is_no_warm_up():
+    assert left_out(frame([6_000.0] * 40 + [5_000.0] * 60)) == [1]
+
+
+def test_a_batch_that_ramps_up_is_steady_once_it_is_whole():
+    batch = [4] * 20 + [8] * 40
+    rows = frame([2_500.0] * 20 + [5_000.0] * 40, global_batch_size=batch)
+    assert left_out(rows) == list(range(1, 22))
+
+
+def test_wide_noise_is_noise():
+    assert len(left_out(frame(noisy(300, share=0.1)))) <= 3
+
+
+def test_where_no_line_has_a_step_time_the_rate_tells_the_pace():
+    rates = [100.0] + [4_000.0] * 20 + [900.0] + [4_000.0] * 20
+    assert left_out(frame([None] * 42, tokens_per_s_per_gpu=rates)) == [1, 22]
+    assert steady.steady(frame([None] * 42)).height == 0
+
+
+def test_unfinished_and_unusable_rows_are_left_out():
+    rows = frame([5_000.0] * 10 + [0.0, float("nan")], finished=[True] * 9 + [False] + [True] * 2)
+    assert left_out(rows) == [1, 10, 11, 12]
