@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from hcp_logscan.analysis import config, evidence, flops, gpus, runtime, steady, topology
+from hcp_logscan.analysis import config, evidence, flops, gpus, runtime, sequences, steady, topology
 from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.verdict import measured_against_configured, verdict
 
@@ -83,6 +83,8 @@ def analyse_attempt(
         config_conflicts=list(known.conflicts),
         decentralized_pg=_decentralized(known, mine),
         saved_config_requests_hcp=known.saved_requests_hcp,
+        sequences_vary=sequences.vary(known, mine["attention_lines"]),
+        data_seq_length=sequences.length_of_data(known),
         ranks_seen=list(coverage.seen),
         ranks_missing=None if coverage.missing is None else list(coverage.missing),
     )

@@ -142,6 +142,15 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         "attention ran on packed sequences (qkv_layout thd)",
         "set NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2",
     ),
+    "sequences_vary": Fact(
+        _BOOL,
+        "sequences are packed or of several lengths, by the configuration or Transformer Engine's"
+        " layouts: tokens/s are then not computed from the batch",
+        _DUMP,
+    ),
+    "data_seq_length": Fact(
+        _INT, "sequence length that the configuration gives the data set, apart from the model's"
+    ),
     "training_announced": Fact(
         _BOOL, "the trainer said that training starts; FALSE if rank 0's log lacks it", _LAST
     ),
@@ -270,7 +279,9 @@ ITERATION_FACTS: Final[Mapping[str, Fact]] = {
     "step_ms": Fact(_FLOAT, "elapsed time per iteration, milliseconds"),
     "tflops_per_gpu": Fact(_FLOAT, "printed model TFLOP/s/GPU", _THROUGHPUT),
     "tokens_per_s_per_gpu": Fact(
-        _FLOAT, "printed tokens/s/GPU, else batch x sequence / time / ranks"
+        _FLOAT,
+        "printed tokens/s/GPU, else batch x sequence / time / ranks; null where none is printed and"
+        " sequences are packed or vary",
     ),
     "mfu": Fact(_FLOAT, "printed model FLOPs utilization, 0 to 1: a claim of the trainer"),
     "lm_loss": Fact(

@@ -184,7 +184,8 @@ def facts(
     """The fact table `iterations` with its location columns, `event_rank` and `finished`.
 
     `shape` maps an attempt to (sequence length, world size): tokens/s/GPU is computed where no line
-    prints it (batch x sequence length / step time / ranks).
+    prints it (batch x sequence length / step time / ranks), unless the length is None since the
+    sequences are packed or vary.
     """
     rows = _since_start(distinct(_number(tables["iterations"], tables["marks"])))
     steps = tables["steps"]

@@ -16,6 +16,7 @@ from hcp_logscan.analysis import (
     jobs,
     ranks,
     rotated,
+    sequences,
 )
 from hcp_logscan.analysis.attempt import AttemptAnalysis, Unsure, analyse_attempt
 from hcp_logscan.analysis.facts import schema
@@ -147,7 +148,13 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     logs = rotated.parts_of(files, job.files)
     series = iterations.facts(
         rotated.joined({name: events[name] for name in iterations.TABLES}, logs),
-        {n: (c.facts["seq_length"], c.facts["world_size"]) for n, c in configs.items()},
+        {
+            n: (
+                sequences.trained_length(c, _of(events, "attention_lines", n)),
+                c.facts["world_size"],
+            )
+            for n, c in configs.items()
+        },
     )
     series = rotated.apart(series, logs)
     local_to_rank = _local_ranks(events, rank_map, files, world_size)
