@@ -63,11 +63,13 @@ def analyse_attempt(
     unsure: Unsure,
     hardware: gpus.Hardware,
     stated: gpus.Stated,
+    across: Mapping[str, Any],
 ) -> AttemptAnalysis:
     """Facts, evidence and verdict of one attempt.
 
     `events` are all event tables of the job with `attempt` and `event_rank`, `series` is the fact
-    table `iterations`, `names` are the file names by index.
+    table `iterations`, `names` are the file names by index, `across` the facts that compare this
+    attempt with earlier ones.
     """
     mine = {
         table: frame.filter(pl.col("attempt") == number) if frame.height else frame
@@ -92,6 +94,7 @@ def analyse_attempt(
     facts["te_version_code"] = config.version_code(facts["te_version"])
     facts.update(_progress(mine, rows, known, coverage))
     facts.update(_broken(mine, failed))
+    facts.update(across)
     facts.update(steady.facts(steady.steady(rows)))
     facts.update(gpus.facts(hardware, facts["precision"], stated, rows))
     facts.update(flops.facts(known, facts["tflops_median"], facts["peak_tflops"]))

@@ -252,6 +252,42 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         _FLOAT, "median of tokens_per_s_per_gpu over the steady iterations", _LAST
     ),
     "tokens_per_s_steady_mad": Fact(_FLOAT, "its median absolute deviation", _LAST),
+    "step_ms_early": Fact(
+        _FLOAT,
+        "median of step_ms in the fastest stretch of steady iterations, as long as that of"
+        " step_ms_late",
+        _LAST,
+    ),
+    "step_ms_early_mad": Fact(_FLOAT, "its median absolute deviation", _LAST),
+    "step_ms_late": Fact(
+        _FLOAT,
+        "median of step_ms in the last tenth of the steady iterations (25 to 1000 lines)",
+        _LAST,
+    ),
+    "late_iteration": Fact(_INT, "first iteration of that last stretch", _LAST),
+    "speed_change": Fact(
+        _FLOAT,
+        "speed of the steady iterations over that of the attempt before it with the same model,"
+        " batch, precision and parallel sizes; null if there is none",
+        _DUMP,
+    ),
+    "speed_change_noise": Fact(
+        _FLOAT, "standard deviation of the noisier of the two, as a share, by its median", _LAST
+    ),
+    "speed_before_attempt": Fact(_INT, "number of the attempt that speed_change compares with"),
+    "speed_before_lines": Fact(_INT, "its steady iterations"),
+    "loss_resume_change": Fact(
+        _FLOAT,
+        "loss behind a resume minus the loss before: median over the same iterations of an earlier"
+        " attempt, or between its last lines and the first of this one; null where none is resumed",
+        _LAST,
+    ),
+    "loss_resume_before": Fact(_FLOAT, "median of the earlier losses compared", _LAST),
+    "loss_resume_noise": Fact(_FLOAT, "their standard deviation, by its median", _LAST),
+    "loss_resume_lines": Fact(_INT, "lines compared", _LAST),
+    "loss_resume_basis": Fact(
+        _STR, "what was compared, in words: `the same iterations` or `the last lines before it`"
+    ),
     "failures": Fact(
         _INT, "ranks that ended by exception or signal, torchrun's own stops not counted"
     ),
@@ -294,6 +330,37 @@ ITERATION_FACTS: Final[Mapping[str, Fact]] = {
     "loss_seen_before": Fact(_BOOL, "an earlier line of the attempt has a loss field"),
     "grad_norm": Fact(_FLOAT, "printed gradient norm; null if the field is absent"),
     "grad_norm_finite": Fact(_BOOL, "the gradient norm is a finite number; null if absent"),
+    "lm_loss_usual": Fact(
+        _FLOAT, "median loss of up to 96 lines before this one (of whole blocks of eight)", _LAST
+    ),
+    "lm_loss_deviations": Fact(
+        _FLOAT,
+        "distance of the loss from it, in robust standard deviations of the logarithms of those"
+        " lines, at least 1 % each",
+        _LAST,
+    ),
+    "lm_loss_before": Fact(
+        _INT,
+        "lines that the loss is compared with; 0 where this line has none, null where none has",
+        _LAST,
+    ),
+    "grad_norm_usual": Fact(_FLOAT, "as lm_loss_usual, of the gradient norm", _LAST),
+    "grad_norm_deviations": Fact(_FLOAT, "as lm_loss_deviations, of the gradient norm", _LAST),
+    "grad_norm_before": Fact(_INT, "as lm_loss_before, of the gradient norm", _LAST),
+    "grad_norm_recent": Fact(_FLOAT, "median gradient norm of the last eight lines", _LAST),
+    "grad_norm_lowest": Fact(_FLOAT, "lowest grad_norm_usual so far", _LAST),
+    "grad_norm_first": Fact(_FLOAT, "grad_norm_usual of the first 32 lines", _LAST),
+    "not_finite_soon": Fact(
+        _BOOL, "a loss or gradient norm that is NaN or infinite follows within ten lines"
+    ),
+    "cp_hint": Fact(
+        _STR,
+        "what context parallelism may have to do with it, in words, where the first iteration has a"
+        " NaN or Inf and the CP size is above 1; else empty",
+    ),
+    "policy_update": Fact(
+        _BOOL, "the line is of reinforcement learning: its loss is an objective of a policy"
+    ),
     "loss_scale": Fact(_FLOAT, "printed loss scale"),
     "learning_rate": Fact(_FLOAT, "printed learning rate"),
     "skipped_iterations": Fact(_INT, "`number of skipped iterations` of the interval"),

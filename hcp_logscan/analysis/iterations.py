@@ -8,10 +8,11 @@ all, each of those lines stands for an iteration, of unknown number where it pri
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import polars as pl
 
+from hcp_logscan.analysis import spikes
 from hcp_logscan.analysis.facts import ITERATION_FACTS, LOCATION_COLUMNS
 
 if TYPE_CHECKING:
@@ -27,6 +28,17 @@ _MEGATRON_LINE: Final = ("megatron", "megatron-deepspeed", "primus", "gpt-neox")
 """Producers that leave a loss out of their line when it is NaN or negative, and whose first other
 loss stands in for `lm loss`. Elsewhere a line without a loss says nothing, and other losses are
 those of a policy or a preference."""
+
+
+class Geometry(NamedTuple):
+    """What the configuration of an attempt says about its iterations."""
+
+    length: int | None
+    "Tokens of every trained sequence; None where they are packed or vary."
+
+    world_size: int | None
+    cp_size: int | None
+    precision: str | None
 
 
 def distinct(rows: pl.DataFrame) -> pl.DataFrame:
@@ -178,14 +190,11 @@ def _unnumbered(rows: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     return _steps_of_one_source(alone)
 
 
-def facts(
-    tables: Mapping[str, pl.DataFrame], shape: Mapping[int, tuple[int | None, int | None]]
-) -> pl.DataFrame:
+def facts(tables: Mapping[str, pl.DataFrame], shape: Mapping[int, Geometry]) -> pl.DataFrame:
     """The fact table `iterations` with its location columns, `event_rank` and `finished`.
 
-    `shape` maps an attempt to (sequence length, world size): tokens/s/GPU is computed where no line
-    prints it (batch x sequence length / step time / ranks), unless the length is None since the
-    sequences are packed or vary.
+    `shape` says of each attempt what tokens/s/GPU are computed from where no line prints them
+    (batch x sequence length / step time / ranks).
     """
     rows = _since_start(distinct(_number(tables["iterations"], tables["marks"])))
     steps = tables["steps"]
@@ -195,7 +204,7 @@ def facts(
         rows = _join_rollouts(rows, steps.filter(rollouts))
         rows = pl.concat([rows, _unnumbered(rows, steps)], how="diagonal")
     geometry = pl.DataFrame(
-        [(attempt, *pair) for attempt, pair in shape.items()],
+        [(attempt, one.length, one.world_size) for attempt, one in shape.items()],
         schema={"attempt": pl.Int64, "_seq": pl.Int64, "_world": pl.Int64},
         orient="row",
     )
@@ -246,7 +255,36 @@ def facts(
         rows = pl.concat([rows, refused], how="diagonal").sort(
             "attempt", "iteration", maintain_order=True
         )
+    rows = pl.concat([rows, spikes.columns(rows)], how="horizontal").with_columns(
+        _cp_hint(shape).alias("cp_hint")
+    )
     return rows.select(pl.col(name).cast(dtype, strict=False) for name, dtype in wanted.items())
+
+
+def _cp_hint(shape: Mapping[int, Geometry]) -> pl.Expr:
+    """What context parallelism may have to do with a NaN of the first iteration, in words.
+
+    Empty where the first iteration was sound, or CP is off or not known: a NaN that comes later, as
+    behind a spike, has other causes.
+    """
+    bad = ~pl.col("lm_loss_finite").fill_null(value=True)
+    bad |= ~pl.col("grad_norm_finite").fill_null(value=True)
+    begins = pl.col("iteration") <= pl.col("interval_iterations")
+    from_first = (bad & begins).first().over("attempt").fill_null(value=False)
+    hint = pl.lit("")
+    for attempt, one in shape.items():
+        if one.cp_size is None or one.cp_size == 1:
+            continue
+        words = (
+            f"It is so from the first iteration, with CP size {one.cp_size}: look for padded data,"
+            " samples so short that a CP rank holds only padding (0/0)."
+        )
+        if one.precision in {"fp8", "fp4"}:
+            words += f" {one.precision.upper()} tensors split wrongly over CP ranks do it, too."
+        hint = (
+            pl.when(from_first & (pl.col("attempt") == attempt)).then(pl.lit(words)).otherwise(hint)
+        )
+    return hint
 
 
 def _interval() -> pl.Expr:

@@ -15,6 +15,7 @@ from hcp_logscan.analysis import (
     iterations,
     jobs,
     ranks,
+    resumed,
     rotated,
     sequences,
 )
@@ -148,13 +149,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     logs = rotated.parts_of(files, job.files)
     series = iterations.facts(
         rotated.joined({name: events[name] for name in iterations.TABLES}, logs),
-        {
-            n: (
-                sequences.trained_length(c, _of(events, "attention_lines", n)),
-                c.facts["world_size"],
-            )
-            for n, c in configs.items()
-        },
+        {n: _geometry(c, _of(events, "attention_lines", n)) for n, c in configs.items()},
     )
     series = rotated.apart(series, logs)
     local_to_rank = _local_ranks(events, rank_map, files, world_size)
@@ -173,6 +168,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     differ = len({_cp_of(known) for known in configs.values()}) > 1
     unsure = Unsure(iterations=differ and cut.guessed, dumps=differ)
     hardware = gpus.hardware(events["gpus"], options.stated)
+    across = resumed.facts(series, {n: known.facts for n, known in configs.items()})
     analysed = tuple(
         analyse_attempt(
             n,
@@ -185,6 +181,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
             unsure=unsure,
             hardware=hardware,
             stated=options.stated,
+            across=across[n],
         )
         for n in numbers
     )
@@ -269,6 +266,15 @@ def _config(events: Mapping[str, pl.DataFrame], attempt: int) -> config.Config:
     )
     trained = any(_of(events, table, attempt).height for table in ("iterations", "steps"))
     return config.effective(blocks, versions, trained=trained)
+
+
+def _geometry(known: config.Config, attention_lines: pl.DataFrame) -> iterations.Geometry:
+    return iterations.Geometry(
+        length=sequences.trained_length(known, attention_lines),
+        world_size=known.facts["world_size"],
+        cp_size=known.facts["cp_size"],
+        precision=known.facts["precision"],
+    )
 
 
 def _cp_of(known: config.Config) -> str:

@@ -42,6 +42,10 @@ DEVIATION_OF_NORMAL: Final = 1.4826
 MIN_ROWS: Final = 3
 """Rows below which a median says nothing."""
 
+LATE_SHARE: Final = 0.1
+LATE_ROWS: Final = (25, 1_000)
+"""The end of a run that is compared with its beginning: this share, and at least and at most."""
+
 
 def steady(iterations: pl.DataFrame) -> pl.DataFrame:
     """The rows of the fact table `iterations` of one attempt that count as steady, in order.
@@ -99,4 +103,23 @@ def facts(rows: pl.DataFrame) -> dict[str, Any]:
         enough = values.len() >= MIN_ROWS
         found[name] = values.median() if enough else None
         found[f"{name}_mad"] = deviation(values) if enough else None
-    return found
+    return {**found, **_drift(rows)}
+
+
+def _drift(rows: pl.DataFrame) -> dict[str, Any]:
+    """Step time at the end of the steady rows, and in the fastest stretch of as many before it."""
+    rows = rows.filter(pl.col("step_ms").is_finite(), pl.col("step_ms") > 0)
+    width = min(max(int(rows.height * LATE_SHARE), LATE_ROWS[0]), LATE_ROWS[1])
+    stretches = rows.height // width
+    if stretches <= 1:
+        names = ("step_ms_early", "step_ms_early_mad", "step_ms_late", "late_iteration")
+        return dict.fromkeys(names)
+    rows = rows.tail(stretches * width)
+    times = [rows["step_ms"].slice(at, width) for at in range(0, rows.height, width)]
+    early = min(times[:-1], key=lambda stretch: float(str(stretch.median())))
+    return {
+        "step_ms_early": early.median(),
+        "step_ms_early_mad": deviation(early),
+        "step_ms_late": times[-1].median(),
+        "late_iteration": rows["iteration"][-width],
+    }

@@ -1,0 +1,119 @@
+"""An attempt against the attempts before it: its speed, and its loss behind a resume.
+
+Nothing is compared that differs for a stated reason: speed only between attempts with one model,
+batch, precision and parallel configuration; loss only where this attempt goes on from an iteration
+that an earlier one reached.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from hcp_logscan.analysis import steady
+from hcp_logscan.analysis.facts import CONFIG_FACTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+COMPARED_LINES: Final = 20
+"""Lines of loss compared behind a resume."""
+
+_NO_SHAPE: Final = frozenset(
+    {"train_iters", "log_interval", "te_version", "mcore_version", "torch_version"}
+)
+"""What may differ between attempts of one shape."""
+
+_NAMES: Final = (
+    *("speed_change", "speed_change_noise", "speed_before_attempt", "speed_before_lines"),
+    *("loss_resume_change", "loss_resume_before", "loss_resume_noise"),
+    *("loss_resume_lines", "loss_resume_basis"),
+)
+
+
+def facts(
+    series: pl.DataFrame, configs: Mapping[int, Mapping[str, Any]]
+) -> dict[int, dict[str, Any]]:
+    """The facts of each attempt that compare it with earlier ones; null where nothing compares.
+
+    `series` is the fact table `iterations`, `configs` maps an attempt to its facts of
+    `CONFIG_FACTS`.
+    """
+    found: dict[int, dict[str, Any]] = {n: dict.fromkeys(_NAMES) for n in configs}
+    earlier: list[tuple[int, pl.DataFrame]] = []
+    for number in sorted(configs):
+        rows = series.filter(pl.col("attempt") == number, pl.col("finished"))
+        if not rows.height:
+            continue
+        found[number] |= _loss(rows, [past for _, past in earlier])
+        for before, past in reversed(earlier):
+            if _shape(configs[before], past) == _shape(configs[number], rows) is not None:
+                found[number] |= _speed(before, past, rows)
+                break
+        earlier.append((number, rows))
+    return found
+
+
+def _shape(config: Mapping[str, Any], rows: pl.DataFrame) -> tuple[str, ...] | None:
+    """What decides how long a step takes; None where it is not known."""
+    batch = rows["global_batch_size"].drop_nulls().mode().max()
+    if config["world_size"] is None or config["seq_length"] is None or batch is None:
+        return None
+    return (str(batch), *(repr(config[name]) for name in CONFIG_FACTS if name not in _NO_SHAPE))
+
+
+def _speed(number: int, past: pl.DataFrame, rows: pl.DataFrame) -> dict[str, Any]:
+    ours, theirs = steady.steady(rows), steady.steady(past)
+    now, before = ours["step_ms"], theirs["step_ms"]
+    if min(now.drop_nulls().len(), before.drop_nulls().len()) < steady.MIN_ROWS:
+        return {}
+    middles = [float(str(times.median())) for times in (now, before)]
+    noise = [
+        (steady.deviation(times) or 0.0) / middle
+        for times, middle in zip((now, before), middles, strict=True)
+    ]
+    return {
+        "speed_change": middles[1] / middles[0],
+        "speed_change_noise": steady.DEVIATION_OF_NORMAL * max(noise),
+        "speed_before_attempt": number,
+        "speed_before_lines": theirs.height,
+    }
+
+
+def _loss(rows: pl.DataFrame, earlier: list[pl.DataFrame]) -> dict[str, Any]:
+    """Loss behind the resume against that of the attempt that it goes on from."""
+    losses = _losses(rows)
+    first = losses["iteration"].min()
+    if not isinstance(first, int) or first <= 1:
+        return {}  # nothing was resumed
+    for past in reversed(earlier):
+        before = _losses(past)
+        if not before.height or int(str(before["iteration"].min())) >= first:
+            continue
+        same = losses.join(before, on="iteration", suffix="_before", maintain_order="left")
+        same = same.head(COMPARED_LINES)
+        if same.height >= steady.MIN_ROWS:
+            change = (same["lm_loss"] - same["lm_loss_before"]).median()
+            return _change(change, same["lm_loss_before"], same.height, "the same iterations")
+        last = before.filter(pl.col("iteration") < first).tail(COMPARED_LINES)["lm_loss"]
+        start = losses["lm_loss"].head(COMPARED_LINES)
+        lines = min(last.len(), start.len())
+        change = float(str(start.median())) - float(str(last.median()))
+        return _change(change, last, lines, "the last lines before it")
+    return {}
+
+
+def _losses(rows: pl.DataFrame) -> pl.DataFrame:
+    finite = pl.col("lm_loss").is_finite() & pl.col("iteration").is_not_null()
+    return rows.filter(finite).select("iteration", "lm_loss")
+
+
+def _change(change: object, before: pl.Series, lines: int, basis: str) -> dict[str, Any]:
+    return {
+        "loss_resume_change": change,
+        "loss_resume_before": before.median(),
+        "loss_resume_noise": steady.DEVIATION_OF_NORMAL * (steady.deviation(before) or 0.0),
+        "loss_resume_lines": lines,
+        "loss_resume_basis": basis,
+    }
