@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -190,6 +191,64 @@ def test_a_number_that_only_cp_off_explains_is_said_to_be_so(tmp_path):
     inflation = whole / (job.shape.linear + job.shape.attention / 8)
     assert known["cp_off_inflation"] == pytest.approx(inflation, rel=1e-3)
     assert known["tflops_if_cp_off"] == pytest.approx(700, rel=0.02)
+
+
+def changed(folder: Path, *edits: tuple[str, str]) -> Report:
+    """The report on the logs of a folder after these replacements."""
+    for log in folder.rglob("*.log"):
+        text = log.read_text(encoding="utf-8")
+        for old, new in edits:
+            text = re.sub(old, new, text)
+        log.write_text(text, encoding="utf-8")
+    return scan(folder)
+
+
+def message(report: Report, rule: str) -> str:
+    return next(one.message for one in report.findings if one.rule == rule)
+
+
+@pytest.mark.parametrize("stack", ["megatron-0.12", "megatron-main", "bridge-0.3"])
+def test_the_printed_rate_follows_from_step_time_and_shape(tmp_path, stack):
+    report = run(tmp_path, Job(stack=stack), H200, world_size=8)
+    assert report.data.attempts[0].facts["formula_error"] < 0.001
+    assert outcome(report, "HCP111") == "clean"
+
+
+def test_an_impossible_number_points_at_the_explanation(tmp_path):
+    report = run(tmp_path, Job(stack="bridge-0.3", sizes=None, cp=8, tflops=700), H200)
+    said = "Explained by context parallelism that was off: 698 were done (71% of the peak). Hier"
+    assert said in message(report, "HCP101")
+
+
+def test_a_shorter_sequence_of_the_data_explains_before_cp_off(tmp_path):
+    compose(Job(stack="bridge-0.3", layout="merged", sizes=None, cp=8, tflops=700), tmp_path)
+    (tmp_path / "gpus.log").write_text(H200 + "\n", encoding="utf-8")
+    report = changed(tmp_path, ("sequence_length: 32768", "sequence_length: 4096"))
+    assert fired(report) == {"HCP101"}
+    assert "counted for 32,768 tokens, the data set has 4,096" in message(report, "HCP101")
+    assert report.tables["iterations"]["tokens_per_s_per_gpu"].null_count() == 6
+
+
+def test_a_formula_of_its_own_explains_before_cp_off(tmp_path):
+    compose(Job(layout="merged", tflops=350), tmp_path)
+    (tmp_path / "gpus.log").write_text(H200 + "\n", encoding="utf-8")
+    edit = (r"\(TFLOP/s/GPU\): ([0-9])", r"(TFLOP/s/GPU): 1\1")
+    report = changed(tmp_path, edit)
+    assert fired(report) == {"HCP101", "HCP111"}
+    assert "by its formula (HCP111): Megatron's gives 349 (35% of the peak)." in message(
+        report, "HCP101"
+    )
+    assert "give 349 by Megatron's formula, 286% off" in message(report, "HCP111")
+
+
+def test_a_rate_of_another_precision_says_so(tmp_path):
+    report = run(tmp_path, Job(comm_type="p2p", sizes=None, tflops=1100), H200)
+    assert "It would be possible in FP8 (1,979 TFLOP/s)" in message(report, "HCP101")
+
+
+def test_a_gpu_that_the_job_outruns_has_no_explanation(tmp_path):
+    report = run(tmp_path, Job(comm_type="p2p", sizes=None, tflops=2100), H200)
+    assert "Nothing in these logs explains the number." in message(report, "HCP101")
 
 
 def test_nothing_is_explained_where_hierarchical_cp_was_not_asked_for(tmp_path):

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from hcp_logscan.analysis import config, evidence, flops, gpus, runtime, sequences, steady, topology
+from hcp_logscan.analysis import (
+    config,
+    evidence,
+    flops,
+    formula,
+    gpus,
+    runtime,
+    sequences,
+    steady,
+    topology,
+)
 from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.verdict import measured_against_configured, verdict
 
@@ -97,7 +107,11 @@ def analyse_attempt(
     facts.update(across)
     facts.update(steady.facts(steady.steady(rows)))
     facts.update(gpus.facts(hardware, facts["precision"], stated, rows))
-    facts.update(flops.facts(known, facts["tflops_median"], facts["peak_tflops"]))
+    padded = formula.padded_vocabulary(mine["marks"])
+    shape = flops.shape(known, padded)
+    rate, peak = facts["tflops_median"], facts["peak_tflops"]
+    facts.update(flops.facts(shape, facts["cp_size"], rate, peak))
+    facts.update(formula.facts(known, padded, rows, vary=facts["sequences_vary"]))
     view = evidence.AttemptView(number, facts, known, mine, names)
     pieces = evidence.collect(view)
     pieces = tuple(unsure.weakened(piece) for piece in pieces)
@@ -106,6 +120,7 @@ def analyse_attempt(
     groups = topology.topology(mine, topology.layout_of(facts, pp_before_dp=pp_before_dp))
     decided = verdict(facts, pieces, len(coverage.seen), topology.wrong(groups))
     facts["verdict_status"] = decided.status
+    facts.update(formula.explanation(facts, shape, hardware))
     facts.update(runtime.disagreement(decided.status, pieces))
     if measured_against_configured(pieces):
         facts["config_conflicts"] = [*facts["config_conflicts"], "configured against measured"]

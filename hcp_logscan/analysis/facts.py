@@ -215,6 +215,24 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         _FLOAT, "tflops_median over cp_off_inflation: what was done if it was off", _DUMP
     ),
     "peak_share_if_cp_off": Fact(_FLOAT, "tflops_if_cp_off over peak_tflops", _DUMP + "; " + _GPU),
+    "formula_tflops": Fact(
+        _FLOAT,
+        "TFLOP/s/GPU that step time, batch and model shape give by Megatron's formula, in the"
+        " version that fits best; null where the shape is not understood, or counted"
+        " differently by versions that the logs do not tell apart",
+        _DUMP + "; " + _THROUGHPUT,
+    ),
+    "formula_error": Fact(
+        _FLOAT, "how far the printed rate is from it, as a share of it", _DUMP + "; " + _THROUGHPUT
+    ),
+    "rate_explained_by": Fact(
+        _STR,
+        "what else in the logs explains a printed rate that is too high: `sequence_length` (of the"
+        " data), `formula`, `cp_off`, `precision`, else `nothing`; the first of these that leaves a"
+        " possible rate",
+        _GPU,
+    ),
+    "rate_explanation": Fact(_STR, "the same as a sentence, which says how well", _GPU),
     "mfu_median": Fact(_FLOAT, "median of the printed MFU, 0 to 1: a claim of the trainer"),
     "mfu_denominator_tflops": Fact(
         _FLOAT,

@@ -83,6 +83,16 @@ PARSERS = (
         drift=False,
     ),
     LineParser(
+        name="megatron-padded-vocabulary",
+        table="marks",
+        needles=("> padded vocab (size: ",),
+        pattern=r"> padded vocab \(size: [0-9]+\) with [0-9]+ dummy tokens"
+        r" \(new size: (?P<value>[0-9]{1,12})\)",
+        constants={"kind": "padded_vocabulary"},
+        sample=" > padded vocab (size: 128256) with 0 dummy tokens (new size: 128256)",
+        drift=False,
+    ),
+    LineParser(
         name="megatron-model-parallel",
         table="paths",
         needles=("> initialized tensor model parallel with size",),

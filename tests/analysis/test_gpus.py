@@ -65,6 +65,17 @@ def test_names_of_one_gpu_are_one_gpu():
     assert (found.known, found.name) == (True, "H100 SXM")
 
 
+@pytest.mark.parametrize(
+    ("gpu", "bound"),
+    [("B200", 9_000), ("GB200", 10_000), ("B300", 13_500), ("MI355X", 10_066.3), ("H200", None)],
+)
+def test_fp4_has_its_own_dense_peak_where_one_is_published(gpu, bound):
+    found = gpus.hardware(lines(), gpus.Stated(gpu=gpu))
+    measured = gpus.peak(found, "fp4", UNSAID)
+    assert measured is not None
+    assert measured.tflops == bound
+
+
 def test_a_precision_that_the_datasheet_lacks_has_no_peak():
     found = gpus.hardware(lines("NVIDIA A100-SXM4-80GB"), UNSAID)
     measured = gpus.peak(found, "fp8", UNSAID)
