@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from hcp_logscan._version import __version__
+from hcp_logscan.analysis.baseline import compare
 from hcp_logscan.analysis.config import SOURCES
 from hcp_logscan.analysis.facts import CONFIG_FACTS
 from hcp_logscan.analysis.gpus import Stated, required
-from hcp_logscan.analysis.run import Options, examine
+from hcp_logscan.analysis.run import Analysis, Options, examine
 from hcp_logscan.model.errors import HcpLogscanError, UsageError
 from hcp_logscan.model.finding import MAX_TEXT, SEVERITIES, Location
 from hcp_logscan.model.report import (
@@ -43,9 +44,9 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from hcp_logscan.analysis.attempt import AttemptAnalysis
-    from hcp_logscan.analysis.run import Analysis
     from hcp_logscan.engine.pool import Begun
     from hcp_logscan.engine.start import EngineName
+    from hcp_logscan.model.comparison import Comparison
     from hcp_logscan.model.finding import Evidence, Finding, Judgement, Verdict
     from hcp_logscan.model.report import RedactionLevel
 
@@ -143,6 +144,7 @@ def demo_run() -> Iterator[Path]:
 def scan(
     run_dir: str | PathLike[str],
     *,
+    baseline: str | PathLike[str] | Analysis | None = None,
     rules: Sequence[str | PathLike[str]] = (),
     formats: Sequence[str | PathLike[str]] = (),
     select: Sequence[str] = (),
@@ -165,15 +167,17 @@ def scan(
     """Scan the logs of one run, in this process unless more `workers` are asked for.
 
     `run_dir` is a directory, a log file, an archive of logs, a URL of any of these, or `-` for
-    standard input. `rules` and `formats` are files or directories of further rules and line formats
-    (docs/formats.md); `params` maps a rule id to the parameters it overrides; the other options are
-    those of the command line. What the logs say goes before `world_size`, `gpu` and `precision`,
-    those before `.hcp-logscan.toml` in the run directory. `peak_tflops` is the dense peak of one
-    GPU at the precision of the run. `redact` says what `Report.data`, every document and every
-    error message hide; `Report.tables` and `Report.facts` are never redacted. `workers` above 1
-    starts fresh interpreters, so a script needs the usual `if __name__ == "__main__":`. The engine
-    "dask" has the workers of the cluster at `scheduler`, else as many processes as `workers` says,
-    else one per CPU. `begun` is a scan that the command line began, with its formats.
+    standard input. `baseline` is a known good run to compare with, any of these, too, or what
+    `read_baseline` made of one (docs/baseline.md). `rules` and `formats` are files or directories
+    of further rules and line formats (docs/formats.md); `params` maps a rule id to the parameters
+    it overrides; the other options are those of the command line. What the logs say goes before
+    `world_size`, `gpu` and `precision`, those before `.hcp-logscan.toml` in the run directory.
+    `peak_tflops` is the dense peak of one GPU at the precision of the run. `redact` says what
+    `Report.data`, every document and every error message hide; `Report.tables` and `Report.facts`
+    are never redacted. `workers` above 1 starts fresh interpreters, so a script needs the usual `if
+    __name__ == "__main__":`. The engine "dask" has the workers of the cluster at `scheduler`, else
+    as many processes as `workers` says, else one per CPU. `begun` is a scan that the command line
+    began, with its formats.
 
     Raises HcpLogscanError: with `exit_code` 2 for a path, rule or option that cannot be used, with
     3 where nothing was understood.
@@ -191,16 +195,73 @@ def scan(
     stated = Stated(said.gpu, said.precision, said.peak_tflops)
     forms = load_formats([Path(path) for path in formats])
     options = Options(replace(selection, formats=forms), said.world_size, job, stated)
+    if engine == "local":
+        workers = workers or 1
+    if baseline is not None and not isinstance(baseline, Analysis):
+        baseline = read_baseline(
+            baseline,
+            formats=formats,
+            rank_regex=rank_regex,
+            redact=redact,
+            engine=engine,
+            workers=workers,
+            scheduler=scheduler,
+        )
     with _hidden(redact):
-        if engine == "local":
-            workers = workers or 1
         analysis = examine(
             run_dir, options, engine=engine, workers=workers, scheduler=scheduler, scan=begun
         )
+    comparison = None
+    if baseline is not None:
+        analysis, comparison = compare(analysis, baseline)
     judgements, findings = judge(chosen, analysis.facts, analysis.events)
-    data = redacted(_report_data(analysis, judgements, findings), redact)
+    data = redacted(_report_data(analysis, comparison, judgements, findings), redact)
     tables = {**analysis.events, "iterations": analysis.facts["iterations"]}
     return Report(data, analysis.facts, tables)
+
+
+def read_baseline(
+    run_dir: str | PathLike[str],
+    *,
+    formats: Sequence[str | PathLike[str]] = (),
+    rank_regex: str | None = None,
+    redact: RedactionLevel = "secrets",
+    engine: EngineName = "local",
+    workers: int | None = None,
+    scheduler: str | None = None,
+    begun: Begun | None = None,
+) -> Analysis:
+    """A known good run, read once to compare several runs with: for `scan(baseline=...)`.
+
+    Its newest job counts. What its logs do not say is taken from `.hcp-logscan.toml` in its own
+    directory, never from options about the run that is compared with it. Raises UsageError where
+    it cannot be read or nothing in it is understood.
+    """
+    said = settings.of_run(run_dir)
+    if said.gpu is not None:
+        required(said.gpu)
+    forms = load_formats([Path(path) for path in formats])
+    selection = replace(Selection.of((), (), rank_regex), formats=forms)
+    stated = Stated(said.gpu, said.precision, said.peak_tflops)
+    options = Options(selection, said.world_size, None, stated)
+    try:
+        return examine(
+            run_dir,
+            options,
+            engine=engine,
+            workers=(workers or 1) if engine == "local" else workers,
+            scheduler=scheduler,
+            scan=begun,
+        )
+    except HcpLogscanError as error:
+        raise unusable_baseline(error, redact) from None
+
+
+def unusable_baseline(error: HcpLogscanError, redact: RedactionLevel) -> UsageError:
+    """What is said of a baseline that cannot be read: it is the user who names it."""
+    from hcp_logscan.reporting.redact import redact_text
+
+    return UsageError(redact_text(f"the baseline cannot be used: {error}", redact))
 
 
 @contextmanager
@@ -261,7 +322,10 @@ def _proven(verdict: Verdict, excerpts: _Excerpts) -> Verdict:
 
 
 def _report_data(
-    analysis: Analysis, judgements: tuple[Judgement, ...], findings: tuple[Finding, ...]
+    analysis: Analysis,
+    comparison: Comparison | None,
+    judgements: tuple[Judgement, ...],
+    findings: tuple[Finding, ...],
 ) -> ReportData:
     excerpts = _Excerpts(analysis)
     attempts = tuple(_attempt(a, excerpts, analysis.names) for a in analysis.attempts)
@@ -278,6 +342,7 @@ def _report_data(
             gpu=facts["gpu"],
             precision=facts["precision"],
             framework=facts["framework"],
+            baseline=comparison.name if comparison else None,
         ),
         verdict=judged.verdict,
         judged_attempt=judged.attempt,
@@ -291,6 +356,7 @@ def _report_data(
         topology=next(a.topology for a in analysis.attempts if a.attempt == analysis.judged),
         jobs=_jobs(analysis),
         peak=next(a.peak for a in analysis.attempts if a.attempt == analysis.judged),
+        comparison=comparison,
     )
 
 

@@ -169,6 +169,9 @@ _KEYS: Final[Mapping[str, _Key]] = {
         "use_decentralized_pg", (("dist", "use_decentralized_pg"),), _bool
     ),
 }
+OPTION_NAMES: Final[Mapping[str, str]] = {fact: key.megatron for fact, key in _KEYS.items()}
+"""Fact -> what Megatron-LM calls it."""
+
 _COMPARED: Final = ("cp_size", "cp_comm_type", "hcp_sizes", "tp_size", "pp_size", "seq_length")
 """Facts whose disagreement between two sources is a conflict: they decide about CP."""
 

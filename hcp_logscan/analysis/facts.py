@@ -6,23 +6,15 @@ inconclusive; so a fact is False or 0 only where something in the logs says so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from hcp_logscan.analysis.baseline_facts import BASELINE_FACTS
+from hcp_logscan.analysis.fact import Fact
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One column of a fact table."""
-
-    dtype: pl.DataType
-    meaning: str
-    observe: str = ""
-    "How to make it observable, for the user whose rule came out inconclusive."
 
 
 _DUMP = "keep rank 0's start-up output: the whole argument dump or configuration summary"
@@ -320,6 +312,7 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         "ranks of the world without a file of their own; null where files do not tell ranks apart",
         "pass --world-size, and collect one file per rank",
     ),
+    **BASELINE_FACTS,
 }
 """Fact table `attempts`: one row per attempt."""
 

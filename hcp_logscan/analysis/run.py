@@ -196,7 +196,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
         attempts=analysed,
         judged=judged,
         facts={
-            "attempts": _attempt_frame(analysed),
+            "attempts": attempt_frame(analysed),
             "iterations": _located(series, names),
             "failures": _located(failures.frame([failed[n] for n in numbers]), names),
             "run": _run_frame(judged, events, health, coverage, world_size),
@@ -359,7 +359,8 @@ def _judged(analysed: Sequence[AttemptAnalysis]) -> int:
     return trained[-1] if trained else analysed[-1].attempt
 
 
-def _attempt_frame(analysed: Sequence[AttemptAnalysis]) -> pl.DataFrame:
+def attempt_frame(analysed: Sequence[AttemptAnalysis]) -> pl.DataFrame:
+    """The fact table `attempts`."""
     wanted = schema("attempts")
     rows = [{name: a.facts[name] for name in wanted} for a in analysed]
     return pl.DataFrame(rows, schema=wanted, strict=False)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from hcp_logscan.api import Report
+    from hcp_logscan.cli.baseline import KnownGood
     from hcp_logscan.engine.pool import Begun
     from hcp_logscan.model.report import RedactionLevel
     from hcp_logscan.sources.discover import Discovered, Selection
@@ -116,6 +117,14 @@ def run(
             " runs, and write no default report.",
         ),
     ] = Shown.TEXT,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN_DIR",
+            help="Compare with this known good run (anything that RUN_DIR may be): speed, loss,"
+            " gradient norm and configuration. One for all RUN_DIRs.",
+        ),
+    ] = None,
     expect: Annotated[
         list[str] | None,
         typer.Option(
@@ -303,6 +312,7 @@ def run(
         elif not run_dirs:
             raise UsageError("no RUN_DIR given. Try: hcp-logscan --demo, or hcp-logscan --help.")
         else:
+            from hcp_logscan.cli.baseline import known_good
             from hcp_logscan.cli.triage import Wanted, distinct, folders, triage
             from hcp_logscan.sources.discover import Selection
             from hcp_logscan.sources.settings import Settings
@@ -313,8 +323,20 @@ def run(
                 from hcp_logscan.rules.formats import load_formats
 
                 selection = replace(selection, formats=load_formats(formats))
+            runs = distinct(run_dirs)
+            if engine is not Engine.LOCAL and (follow or len(runs) > 1):
+                raise UsageError("--engine dask scans one RUN_DIR, once: without --follow.")
             scan_run = partial(
                 _scan,
+                baseline=known_good(
+                    baseline,
+                    runs,
+                    selection,
+                    engine=engine.value,
+                    workers=workers,
+                    scheduler=scheduler,
+                    redact=redact.value,
+                ),
                 rules=extra,
                 select=_words(select or ()),
                 ignore=_words(ignore or ()),
@@ -327,9 +349,6 @@ def run(
                 scheduler=scheduler,
                 redact=redact.value,
             )
-            runs = distinct(run_dirs)
-            if engine is not Engine.LOCAL and (follow or len(runs) > 1):
-                raise UsageError("--engine dask scans one RUN_DIR, once: without --follow.")
             if follow:
                 from hcp_logscan.cli.follow import checked
                 from hcp_logscan.cli.follow import follow as follow_run
@@ -400,6 +419,7 @@ def _discovered(run_dir: str, selection: Selection, redact: RedactionLevel) -> D
 def _scan(
     run_dir: str,
     *,
+    baseline: KnownGood | None = None,
     settings: Sequence[str] = (),
     said: Settings | None = None,
     engine: str = "local",
@@ -434,6 +454,7 @@ def _scan(
 
         return scan(
             run_dir,
+            baseline=None if baseline is None else baseline.analysis(),
             params=parse_settings(settings),
             begun=scanning,
             redact=redact,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from hcp_logscan.analysis.facts import Fact
+    from hcp_logscan.analysis.fact import Fact
     from hcp_logscan.rules.schema import Example, Rule
 
 MAX_LOG: Final = 8

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from hcp_logscan.model.comparison import Comparison
     from hcp_logscan.model.finding import Finding, Judgement, Verdict
 
 SCHEMA: Final = "hcp-logscan/report/v1"
@@ -41,6 +42,7 @@ class RunInfo:
     precision: str | None = None
     framework: str | None = None
     baseline: str | None = None
+    "Name of the run that it is compared with."
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +279,9 @@ class ReportData:
 
     peak: Peak | None = None
     "Of the judged attempt; None where neither a GPU nor an architecture is known."
+
+    comparison: Comparison | None = None
+    "With the baseline; None where none was given."
 
     redaction: Redaction = field(default_factory=Redaction)
     "What is hidden in all of the above; nothing as long as nobody redacted it."

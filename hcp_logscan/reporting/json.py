@@ -21,6 +21,7 @@ from hcp_logscan.reporting.safe import encodable
 from hcp_logscan.reporting.topology import groups
 
 if TYPE_CHECKING:
+    from hcp_logscan.model.comparison import Comparison
     from hcp_logscan.model.finding import Finding, Judgement, Location, Verdict
     from hcp_logscan.model.report import AttemptData, Health, ReportData
 
@@ -54,6 +55,7 @@ def document(data: ReportData) -> dict[str, Any]:
         "redaction": asdict(data.redaction),
         "jobs": [asdict(job) for job in data.jobs],
         "topology": _topology(data),
+        "comparison": None if data.comparison is None else _comparison(data.comparison),
     }
     return {key: _plain(value) for key, value in plain.items()}
 
@@ -139,6 +141,24 @@ def _topology(data: ReportData) -> dict[str, Any] | None:
         "sizes": found.sizes,
         "ranks_seen": found.ranks_seen,
         "wrong": [asdict(difference) for difference in found.wrong],
+    }
+
+
+def _comparison(found: Comparison) -> dict[str, Any]:
+    return {
+        "baseline": found.name,
+        "job": found.job,
+        "status": found.status,
+        "aligned_by": found.aligned_by,
+        "iterations": found.iterations,
+        "incomparable": found.incomparable,
+        "windows": [asdict(window) for window in found.windows],
+        "differences": [
+            {"group": d.group, "key": d.key, "value": d.value[0], "baseline_value": d.value[1]}
+            for d in found.differences
+        ],
+        "differences_total": found.differences_total,
+        "out_of_memory": found.out_of_memory,
     }
 
 

@@ -174,6 +174,7 @@ def page(data: ReportData) -> dict[str, Any]:
     observed, unobserved = _parted(settings(data, judged))
     drawn = charts(data)
     found = finding_views(data, [chart.key for chart in drawn])
+    judged_rules, apart = _without_baseline(data)
     return {
         "data": data,
         "traits": words.run_traits(data),
@@ -204,13 +205,14 @@ def page(data: ReportData) -> dict[str, Any]:
         "others_differ": any(setting.others for setting in observed),
         "full_config": judged.full_config[:MAX_ROWS] if judged else (),
         "hidden_config": max(len(judged.full_config) - MAX_ROWS, 0) if judged else 0,
-        "facts": facts(judged),
+        "facts": facts(judged, compared=data.comparison is not None),
         "topology": topology_view(data.topology),
         "rank_map": _rank_map(data),
         "ranks": [rank_view(row) for row in data.ranks[:MAX_RANKS]],
         "hidden_ranks": max(len(data.ranks) - MAX_RANKS, 0),
-        "rules": rules(data.judgements),
-        "rule_counts": _rule_counts(data.judgements),
+        "rules": rules(judged_rules),
+        "rule_counts": _rule_counts(judged_rules),
+        "rules_apart": apart,
         "health_line": health_line(data),
         "health_tone": _health_tone(data),
         "missing_ranks": words.ranges(data.health.ranks_missing),
@@ -524,8 +526,9 @@ def shown(value: Any) -> str:
     return cut(str(value), _LONG_LINE)
 
 
-def facts(judged: AttemptData | None) -> list[Setting]:
-    """Every fact of the judged attempt that is no setting."""
+def facts(judged: AttemptData | None, *, compared: bool) -> list[Setting]:
+    """Every fact of the judged attempt that is no setting; of a comparison only if there is one."""
+    from hcp_logscan.analysis.baseline_facts import BASELINE_FACTS
     from hcp_logscan.analysis.facts import ATTEMPT_FACTS
 
     if judged is None:
@@ -539,7 +542,7 @@ def facts(judged: AttemptData | None) -> list[Setting]:
             others="",
         )
         for name, value in judged.facts.items()
-        if name not in judged.config
+        if name not in judged.config and (compared or name not in BASELINE_FACTS)
     ]
 
 
@@ -562,6 +565,22 @@ def rank_view(row: RankRow) -> RankView:
         confirmed="yes" if row.confirmed else "no",
         files=first if more <= 0 else f"{first} and {more} more",
         last_line=cut(row.last_line.strip(), _RANK_LINE) or "\u2013",
+    )
+
+
+def _without_baseline(data: ReportData) -> tuple[list[Judgement], str]:
+    """The judgements to list, and what is said of the rules that only a baseline could judge."""
+    from hcp_logscan.analysis.baseline_facts import BASELINE_FACTS
+
+    if data.comparison is not None:
+        return list(data.judgements), ""
+    listed = [one for one in data.judgements if BASELINE_FACTS.keys().isdisjoint(one.missing)]
+    left = dict.fromkeys(one.rule for one in data.judgements if one not in listed)
+    if not left:
+        return listed, ""
+    return listed, (
+        f"{words.plural(len(left), 'rule')} compare with a known good run ({', '.join(left)}): give"
+        " one with `--baseline RUN_DIR`."
     )
 
 

@@ -10,7 +10,7 @@ from hcp_logscan.rules import expression, parts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hcp_logscan.analysis.facts import Fact
+    from hcp_logscan.analysis.fact import Fact
     from hcp_logscan.rules.schema import Rule
 
 OVER_WORDS: Final[Mapping[str, str]] = {
