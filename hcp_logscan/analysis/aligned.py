@@ -230,7 +230,9 @@ def in_our_count(found: Alignment) -> pl.DataFrame:
     """The baseline's rows with `iteration` as our run counts: at the same place, our number."""
     theirs = found.theirs
     if found.by == "order of lines":
-        return theirs.with_columns(iteration=pl.lit(None, dtype=pl.Int64)).drop(_PLACE)
+        ours = found.ours.select(_PLACE, pl.col("iteration").alias("_ours"))
+        met = theirs.join(ours, on=_PLACE, how="inner", maintain_order="left")
+        return met.with_columns(iteration="_ours").drop(_PLACE, "_ours")
     if found.by != "consumed samples":
         return theirs.drop(_PLACE, strict=False)
     batch = found.ours["global_batch_size"].drop_nulls().mode().max()

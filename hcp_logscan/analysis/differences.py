@@ -44,7 +44,7 @@ _GROUPS: Final = (
             r"|position|rope|rotary|attention|norm|swiglu|gated|activation_func|tie_|transformer_impl"
         ),
     ),
-    ("batch", r"batch_size|rampup|accumulat|microbatch|train_(iters|samples)|per_token_loss"),
+    ("batch", r"batch_size|rampup|accumulat|microbatch|per_token_loss"),
     (RECOMPUTE, r"recompute|checkpoint_activations|offload"),
     ("versions and hardware", r"version$|^gpu$"),
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import median_low
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from hcp_logscan.reporting import peak, words
+from hcp_logscan.reporting import baseline, peak, words
 from hcp_logscan.reporting.limitline import LimitLine, limit_line
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ _ALL_TRACES: Final = 40_000
 _ALL_SVG: Final = 3_000
 _MANY_MARKERS: Final = 120
 COLOURS: Final = 6
+_BASELINE_COLOUR: Final = COLOURS
+"""A colour of its own, which no attempt has."""
+
+_BASELINE_DASHES: Final = ("dash", "6 3")
 _DASHES: Final = ("solid", "dash", "dot", "dashdot")
 _SVG_DASHES: Final = ("", "7 4", "2 4", "7 4 2 4")
 _LEGEND: Final = 9
@@ -67,6 +71,8 @@ class Trace:
     "Iterations that printed NaN or Inf."
 
     logged: int
+    baseline: bool = False
+    "The baseline's series, laid over those of the attempts."
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +241,17 @@ def _chart(kind: _Kind, data: ReportData, rows: dict[int, dict[str, list[Any]]])
     }
     if not logged:
         return None
-    traces = tuple(_trace(n, xs, ys, len(logged)) for n, (xs, ys) in logged.items())
+    beside = baseline.points(
+        data.comparison, kind.column, [x for xs, _ in logged.values() for x in xs]
+    )
+    shares = len(logged) + (beside is not None)
+    traces = tuple(_trace(n, xs, ys, shares) for n, (xs, ys) in logged.items())
     values = [y for trace in traces for _, y in trace.points if y is not None]
-    log_scale = _wants_log(values)
+    over = () if beside is None else (_baseline_trace(*beside, shares),)
+    if over and len(traces) == 1:
+        traces = (replace(traces[0], name="this run"),)
+    held = [*values, *(y for trace in over for _, y in trace.points if y is not None)]
+    log_scale = _wants_log(held)
     unit = f"{kind.unit}, log scale" if log_scale else kind.unit
     limit = peak.limit(data.peak) if kind.key == "tflops" else None
     drawn = limit if limit and peak.fits(limit, values, log_scale=log_scale) else None
@@ -245,8 +259,10 @@ def _chart(kind: _Kind, data: ReportData, rows: dict[int, dict[str, list[Any]]])
     if kind.key == "tflops":
         whole = [y for _, ys in logged.values() for y in ys if _drawable(y)]
         notes = [*peak.notes(data, whole, drawn), *notes]
+    if over and data.comparison is not None:
+        notes.append(baseline.caption(data.comparison, kind.column))
     above = [_above(trace.points, limit, MAX_ABOVE) for trace in traces]
-    svg = _svg(traces, values, limit=limit, drawn=drawn, log_scale=log_scale)
+    svg = _svg((*traces, *over), held, limit=limit, drawn=drawn, log_scale=log_scale)
     return Chart(
         key=kind.key,
         title=kind.title,
@@ -256,7 +272,7 @@ def _chart(kind: _Kind, data: ReportData, rows: dict[int, dict[str, list[Any]]])
         caption=_caption(kind, values, len(traces)),
         notes=tuple(notes),
         svg=svg,
-        plot=_plot(kind, traces, unit, log_scale=log_scale) | _axes(svg, drawn, above),
+        plot=_plot(kind, (*traces, *over), unit, log_scale=log_scale) | _axes(svg, drawn, above),
     )
 
 
@@ -302,6 +318,30 @@ def _trace(attempt: int, xs: list[Any], ys: list[Any], shares: int) -> Trace:
         ),
         logged=len(points),
     )
+
+
+def _baseline_trace(name: str, xs: list[Any], ys: list[Any], shares: int) -> Trace:
+    """The baseline as one line: its medians where they are enough."""
+    found = _trace(-1, xs, ys, shares)
+    course = found.trend or found.points
+    return replace(
+        found,
+        name=f"{name}, medians" if found.trend else name,
+        points=course,
+        svg_points=found.trend or found.svg_points,
+        trend=(),
+        missing=(),
+        not_finite=(),
+        baseline=True,
+    )
+
+
+def _look(number: int, trace: Trace) -> tuple[int, str, str]:
+    """Colour, and dashes of the script and of the still drawing."""
+    if trace.baseline:
+        return (_BASELINE_COLOUR, *_BASELINE_DASHES)
+    style = number // COLOURS % len(_DASHES)
+    return number % COLOURS, _DASHES[style], _SVG_DASHES[style]
 
 
 def _drawable(value: float | None) -> bool:
@@ -372,9 +412,9 @@ def _plot(kind: _Kind, traces: tuple[Trace, ...], unit: str, *, log_scale: bool)
             "name": name,
             "x": [x for x, _ in points],
             "y": [_six(y) for _, y in points],
-            "mode": _mode(points),
-            "colour": number % COLOURS,
-            "dash": _DASHES[number // COLOURS % len(_DASHES)],
+            "mode": "lines" if trace.baseline else _mode(points),
+            "colour": _look(number, trace)[0],
+            "dash": _look(number, trace)[1],
             "wide": wide,
         }
         for number, trace in enumerate(traces)
@@ -448,7 +488,7 @@ def _svg(
     dots: list[Dot] = []
     courses: list[list[tuple[float, float]]] = []
     for number, trace in enumerate(traces):
-        colour, dash = number % COLOURS, _SVG_DASHES[number // COLOURS % len(_SVG_DASHES)]
+        colour, _, dash = _look(number, trace)
         for points, wide in ((trace.svg_points, bool(trace.trend)), (trace.trend, False)):
             for stretch in _stretches(points):
                 course = [(place(x), height(y)) for x, y in stretch]
@@ -486,6 +526,7 @@ def _svg(
         above=tuple(
             Dot(place(x), height(y), 0)
             for trace in traces
+            if not trace.baseline
             for x, y in _above(trace.svg_points, limit, MAX_ABOVE)
             if y is not None
         ),
@@ -513,19 +554,22 @@ def _keys(traces: tuple[Trace, ...]) -> tuple[Key, ...]:
     """A legend in three columns; none for a single line."""
     if len(traces) == 1:
         return ()
+    attempts = [trace for trace in traces if not trace.baseline]
     keys = [
-        Key(
-            label=trace.name,
-            colour=number % COLOURS,
-            dash=_SVG_DASHES[number // COLOURS % len(_SVG_DASHES)],
-            x=12 + 156.0 * (number % 3),
-            y=_BOTTOM + 58 + 18.0 * (number // 3),
-        )
-        for number, trace in enumerate(traces[:_LEGEND])
+        _key(number, trace, number % 3, number // 3)
+        for number, trace in enumerate(attempts[:_LEGEND])
     ]
-    if len(traces) > _LEGEND:
-        keys[-1] = replace(keys[-1], label=f"and {len(traces) - _LEGEND + 1} more", colour=-1)
+    if len(attempts) > _LEGEND:
+        keys[-1] = replace(keys[-1], label=f"and {len(attempts) - _LEGEND + 1} more", colour=-1)
+    # its name takes more room than one column
+    column, row = (1, 0) if len(attempts) == 1 else (0, (len(keys) + 2) // 3)
+    keys += [_key(0, trace, column, row) for trace in traces if trace.baseline]
     return tuple(keys)
+
+
+def _key(number: int, trace: Trace, column: int, row: int) -> Key:
+    colour, _, dash = _look(number, trace)
+    return Key(trace.name, colour, dash, x=12 + 156.0 * column, y=_BOTTOM + 58 + 18.0 * row)
 
 
 def _scaled(value: float, *, log: bool) -> float:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.model.markdown import code, escaped, fence, prose_line
-from hcp_logscan.reporting import peak, topology, words
+from hcp_logscan.reporting import baseline, peak, topology, words
 from hcp_logscan.reporting.safe import cut, one_line
 from hcp_logscan.reporting.text import health_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from hcp_logscan.model.comparison import Comparison
     from hcp_logscan.model.finding import Evidence, Finding, Location
     from hcp_logscan.model.report import ReportData
 
@@ -25,6 +26,9 @@ MAX_PIECES: Final = 10
 MAX_LINES: Final = 2
 MAX_POINTS: Final = 12
 """Reasons, steps and channels not seen."""
+
+MAX_DIFFERENCES: Final = 20
+"""Settings that differ from the baseline's."""
 
 MAX_BYTES: Final = 60_000
 """A comment of GitHub holds 65,536 characters."""
@@ -92,6 +96,51 @@ def _head(data: ReportData) -> Iterator[str]:
     if traits:
         yield traits
     yield "\n".join(_numbers(data))
+    if data.comparison is not None:
+        yield from _beside(data.comparison)
+
+
+def _beside(found: Comparison) -> Iterator[str]:
+    """The run over its baseline in one line, and what ran out of memory."""
+    table = baseline.rows(found)
+    late = [f"{row.name} {row.cells[-1].ratio}" for row in table if row.cells[-1] is not None]
+    said = f"; late third: {', '.join(late)}" if late else ""
+    yield f"Beside the baseline {_short(baseline.title(found))}: {baseline.counted(found)}{said}."
+    if memory := baseline.out_of_memory(found):
+        yield escaped(cut(memory, _PROSE))
+
+
+def _comparison(found: Comparison) -> Iterator[str]:
+    """What that rests on, folded."""
+    table = baseline.rows(found)
+    yield "<details><summary>Comparison with the baseline</summary>"
+    yield f"{baseline.headline(found)}; this run over the baseline."
+    if table:
+        lines = ["| series | early | middle | late |", "|---|---|---|---|"]
+        lines += [
+            f"| {row.name} | {' | '.join(_third(cell) for cell in row.cells)} |" for row in table
+        ]
+        yield "\n".join(lines)
+    yield from _bullets(escaped(cut(note, _PROSE)) for note in baseline.notes(found))
+    if found.differences:
+        yield "\n".join(_differences(found))
+    if rest := found.differences_total - min(len(found.differences), MAX_DIFFERENCES):
+        yield f"{rest:,} more settings differ."
+    yield "</details>"
+
+
+def _third(cell: baseline.Cell | None) -> str:
+    if cell is None:
+        return ""
+    return f"{cell.ratio} ({cell.spread})" if cell.spread else cell.ratio
+
+
+def _differences(found: Comparison) -> Iterator[str]:
+    yield "| setting | this run | baseline | group |"
+    yield "|---|---|---|---|"
+    for one in baseline.differences(found)[:MAX_DIFFERENCES]:
+        cells = (cut(text, _NAME) for text in (one.key, one.value, one.baseline, one.group))
+        yield f"| {' | '.join(escaped(cell) for cell in cells)} |"
 
 
 def _about(finding: Finding) -> str:
@@ -165,6 +214,8 @@ def _steps(data: ReportData) -> Iterator[str]:
 
 
 def _details(data: ReportData) -> Iterator[str]:
+    if data.comparison is not None:
+        yield from _comparison(data.comparison)
     verdict = data.verdict
     if verdict.reasons or verdict.evidence or verdict.not_seen:
         yield "<details><summary>Evidence for the verdict</summary>"

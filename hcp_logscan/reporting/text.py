@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Final
 
-from hcp_logscan.reporting import peak, topology, words
+from hcp_logscan.reporting import baseline, peak, topology, words
 from hcp_logscan.reporting.safe import cut, one_line
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ MAX_FINDINGS: Final = 10
 MAX_EVIDENCE: Final = 3
 MAX_ATTEMPTS: Final = 8
 MAX_STEPS: Final = 8
+MAX_DIFFERENCES: Final = 5
+"Settings that differ from the baseline's."
+
 _MESSAGE: Final = 600
 "Characters of one message or fix; the reports have all of it."
 
@@ -54,7 +57,7 @@ def print_text(data: ReportData, console: Console) -> None:
     """Print the summary on a console, which knows its width and whether it has colours."""
     paper = _Paper(console)
     _head(data, paper)
-    for section in (_numbers, _findings, _next_steps):
+    for section in (_numbers, _beside, _findings, _next_steps):
         section(data, paper)
     paper.line()
     paper.hang("Scan health  ", health_line(data), lead="bold")
@@ -151,6 +154,24 @@ def _numbers(data: ReportData, paper: _Paper) -> None:
         judged = ", judged here" if _marked(data, attempt.attempt) else ""
         text = f"{outcome}; {words.iteration_span(attempt)}; HCP {status}{judged}"
         paper.hang(f"  {f'attempt {attempt.attempt}':<12}", text)
+
+
+def _beside(data: ReportData, paper: _Paper) -> None:
+    """The run over its baseline."""
+    found = data.comparison
+    if found is None:
+        return
+    paper.line()
+    paper.hang("Baseline  ", f"{baseline.title(found)}: {baseline.headline(found)}", lead="bold")
+    for row in baseline.rows(found):
+        paper.hang(f"  {row.name:<13} ", baseline.line(row))
+    settings = baseline.counted(found)
+    if found.differences:
+        settings += f": {baseline.first_differences(found, MAX_DIFFERENCES)}"
+    paper.hang(f"  {'configuration':<13} ", settings)
+    for note in (baseline.out_of_memory(found), *baseline.notes(found)):
+        if note:
+            paper.hang("  ", note)
 
 
 def _marked(data: ReportData, attempt: int) -> bool:

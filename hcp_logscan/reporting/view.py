@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hcp_logscan.reporting import peak, words
+from hcp_logscan.reporting import baseline, peak, words
 from hcp_logscan.reporting.charts import charts
 from hcp_logscan.reporting.rankmap import RankMap, rank_map
 from hcp_logscan.reporting.safe import cut
@@ -17,6 +17,7 @@ from hcp_logscan.reporting.topology import topology_view
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from hcp_logscan.model.comparison import Comparison
     from hcp_logscan.model.finding import Evidence, Finding, Judgement, Location, Verdict
     from hcp_logscan.model.report import AttemptData, RankRow, ReportData
     from hcp_logscan.reporting.words import Tone
@@ -198,6 +199,7 @@ def page(data: ReportData) -> dict[str, Any]:
         "chart_names": {chart.key: chart.title for chart in drawn},
         "chart_findings": _on_charts(found),
         "plots": [chart.plot for chart in drawn],
+        "beside": baseline_view(data.comparison),
         "attempts": [attempt_view(data, attempt) for attempt in data.attempts],
         "judged": judged,
         "settings": observed,
@@ -218,6 +220,41 @@ def page(data: ReportData) -> dict[str, Any]:
         "missing_ranks": words.ranges(data.health.ranks_missing),
         "size": words.size(data.health.bytes),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineView:
+    """The run beside its baseline, ready to show."""
+
+    title: str
+    headline: str
+    rows: tuple[baseline.Row, ...]
+    spans: tuple[tuple[str, str], ...]
+    "Name of a third, and its iterations."
+
+    notes: tuple[str, ...]
+    memory: str
+    counted: str
+    differences: tuple[baseline.Difference, ...]
+    hidden: int
+
+
+def baseline_view(found: Comparison | None) -> BaselineView | None:
+    """Everything that the page says of a baseline; None where none was given."""
+    if found is None:
+        return None
+    shown = baseline.differences(found)
+    return BaselineView(
+        title=baseline.title(found),
+        headline=baseline.headline(found),
+        rows=tuple(baseline.rows(found)),
+        spans=tuple(baseline.spans(found).items()),
+        notes=tuple(baseline.notes(found)),
+        memory=baseline.out_of_memory(found),
+        counted=baseline.counted(found),
+        differences=tuple(shown),
+        hidden=found.differences_total - len(shown),
+    )
 
 
 def judged_attempt(data: ReportData) -> AttemptData | None:

@@ -11,6 +11,7 @@ import polars as pl
 
 from hcp_logscan.analysis.facts import ITERATION_FACTS
 from hcp_logscan.analysis.topology import Layout, topology
+from hcp_logscan.model.comparison import Comparison, ConfigDifference, Window
 from hcp_logscan.model.finding import Evidence, Finding, Judgement, Location, Verdict
 from hcp_logscan.model.report import (
     AttemptData,
@@ -368,6 +369,41 @@ def unconfirmed() -> ReportData:
     )
 
 
+def beside() -> ReportData:
+    """A run that lags behind its baseline and has a higher loss, and ran out of memory."""
+    base = unconfirmed()
+    rows = [
+        iteration(0, n, tflops_per_gpu=612.3, lm_loss=2.0 + n % 3, grad_norm=None)
+        for n in range(1, 91)
+    ]
+    thirds = (("early", 1, 17, 1.001), ("middle", 18, 33, 0.91), ("late", 34, 50, 0.8371))
+    windows = [
+        Window("tflops_per_gpu", name, first, last, 16, 512.3, 612.3, ratio, ratio, 0.92, 0.01)
+        for name, first, last, ratio in thirds
+    ]
+    windows.append(Window("lm_loss", "late", 34, 50, 1, 9.9, 3.0, 3.3, 3.3, 3.3, None))
+    differences = (
+        ConfigDifference("context parallelism", "context_parallel_size", ("4", "16")),
+        ConfigDifference("recompute", "recompute_granularity", (None, "full")),
+        *(ConfigDifference("other", f"option_{n}", ("on", "off")) for n in range(23)),
+    )
+    found = Comparison(
+        name="llama-70b-good",
+        job="4700",
+        status="inactive",
+        aligned_by="iteration",
+        iterations=50,
+        windows=tuple(windows),
+        incomparable=("global_batch_size",),
+        differences=differences,
+        differences_total=40,
+        out_of_memory=True,
+        series=frame(rows),
+    )
+    run = dataclasses.replace(base.run, baseline=found.name)
+    return dataclasses.replace(base, run=run, comparison=found)
+
+
 def not_requested() -> ReportData:
     base = inactive()
     verdict = Verdict("not_requested", "high", "cp_comm_type is p2p.", ranks_seen=8)
@@ -644,7 +680,9 @@ _FIXED = {
     "says",
     "grade",
     "outcome",
-    "baseline",
+    "aligned_by",
+    "metric",
+    "window",
 }
 
 
@@ -658,4 +696,4 @@ def _replaced(name: str, value: Any, text: str) -> Any:
     return filled(value, text)
 
 
-ALL = (inactive, unconfirmed, not_requested, empty, mixed)
+ALL = (inactive, unconfirmed, beside, not_requested, empty, mixed)

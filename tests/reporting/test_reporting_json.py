@@ -62,7 +62,11 @@ OPTIONAL = {
 
 
 def _full():
-    return dataclasses.replace(samples.inactive(), topology=samples.mixed().topology)
+    others = {
+        "topology": samples.mixed().topology,
+        "comparison": samples.beside().comparison,
+    }
+    return dataclasses.replace(samples.inactive(), **others)
 
 
 def _paths():
@@ -95,6 +99,7 @@ def test_schema_rejects_an_unknown_and_a_missing_member(validator, path):
         (("attempts", 0, "outcome"), "fine"),
         (("run", "baseline"), 7),
         (("series", "step_ms", "median"), "5 s"),
+        (("comparison", "windows", 0, "window"), "last"),
         (("topology", "sizes"), [8]),
         (("topology", "wrong", 0, "level"), 2),
     ],
