@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -285,3 +286,32 @@ def test_one_baseline_for_several_runs(tmp_path, capsys, monkeypatch):
 def test_a_baseline_read_once_serves_many(tmp_path):
     good = read_baseline(ON)
     assert scan(OFF, baseline=good).to_json() == scan(OFF, baseline=ON).to_json()
+
+
+def test_a_followed_run_is_compared_too(capsys):
+    assert main([str(OFF), "--follow", "--baseline", str(ON), "-f", "json"]) == 1
+    rules = {found["rule"] for found in json.loads(capsys.readouterr().out)["findings"]}
+    assert "HCP108" in rules
+
+
+def test_the_document_shows_what_is_printed_and_its_snippet_runs(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, run in (("new_run", OFF), ("good_run", ON)):
+        (tmp_path / name).symlink_to(run)
+    document = (FIXTURES.parents[1] / "docs" / "baseline.md").read_text(encoding="utf-8")
+    shown = re.search(r"```text\n(.*?)```", document, re.DOTALL)[1].split("...\n")[1]
+    main(["new_run", "--baseline", "good_run", "-o", "report.json"])
+    assert shown.splitlines()[1:] == _section(capsys.readouterr().out)[1:]
+
+    exec(re.search(r"```python\n(.*?)```", document, re.DOTALL)[1], {})
+    assert capsys.readouterr().out.splitlines() == [
+        "3.43 times as fast at the end",
+        "context parallelism | model.hierarchical_context_parallel_sizes | default | [8, 2]",
+    ]
+
+
+def _section(text: str) -> list[str]:
+    """The lines of a summary about the baseline."""
+    lines = text.splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith("Baseline "))
+    return lines[first : lines.index("", first)]
