@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 MAX_DIFFERENCES: Final = 300
 """Differences that a report carries; more are counted."""
 
-_MAX_TEXT: Final = 400
-
 CONTEXT: Final = "context parallelism"
 SEQUENCE: Final = "sequence"
 RECOMPUTE: Final = "recompute"
@@ -130,11 +128,11 @@ def _between(ours: Block, theirs: Block) -> Iterator[tuple[str, tuple[str | None
         key = ".".join(part for part in name if part)
         if here is not None and there is not None:
             if _plain(here[0]) != _plain(there[0]):
-                yield key, (_cut(here[0]), _cut(there[0]))
+                yield key, (here[0], there[0])
         elif here is not None and theirs.complete is not False and not _is_off(here[0]):
-            yield key, (_cut(here[0]), left_out)
+            yield key, (here[0], left_out)
         elif there is not None and ours.complete is not False and not _is_off(there[0]):
-            yield key, (left_out, _cut(there[0]))
+            yield key, (left_out, there[0])
 
 
 def _of_facts(
@@ -152,10 +150,6 @@ def _said(facts: Mapping[str, Any], fact: str) -> str | None:
     if fact == "hcp_sizes" and value is None and facts["hcp_sizes_set"] is False:
         return "None"
     return None if value is None else str(value)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
 
 
 def _plain(text: str) -> str | float:

@@ -29,6 +29,7 @@ _MEMORY: Final = frozenset({"context parallelism", "sequence", "recompute"})
 
 _NAME: Final = 60
 _VALUE: Final = 60
+_LONG: Final = 400
 
 
 def _whole(value: float | None) -> str:
@@ -183,7 +184,7 @@ def differences(found: Comparison) -> list[Difference]:
 
 
 def _difference(one: ConfigDifference) -> Difference:
-    value, baseline = (NOT_STATED if text is None else text for text in one.value)
+    value, baseline = (NOT_STATED if text is None else cut(text, _LONG) for text in one.value)
     return Difference(one.key, value, baseline, one.group)
 
 
