@@ -145,7 +145,7 @@ def test_factors_near_the_cp_size(tmp_path):
 def test_attention_without_cp_is_faster_by_the_predicted_factor():
     report = scan(OFF, baseline=ON)
     assert fired(report) == {"HCP108"}
-    assert facts(report)["baseline_rate_by"] == "step time"
+    assert facts(report)["baseline_rate_by"] == "TFLOP/s/GPU"  # ranks are not known
     assert facts(report)["baseline_rate_ratio_late"] == pytest.approx(3.43, abs=0.01)
     assert report.data.run.baseline == "case01-twin-a-sizes-set"
     assert [(d.key, d.value) for d in report.data.comparison.differences] == [
@@ -192,6 +192,52 @@ def test_a_run_resumed_where_the_baseline_never_came_is_compared_by_speed_only(t
     report = beside(tmp_path, Course(first=500, last=560, seconds=lambda _: 14.0), Course(last=80))
     assert facts(report)["baseline_aligned_by"] == "order of lines"
     assert facts(report)["baseline_loss_ratio_late"] is None
+    assert fired(report) == {"HCP109"}
+
+
+def test_restarts_of_the_baseline_make_one_series(tmp_path):
+    parts = [
+        (write(tmp_path / str(n), course) / "train.log").read_text()
+        for n, course in enumerate((Course(last=60), Course(first=41, seed=9)))
+    ]
+    good = tmp_path / "good"
+    good.mkdir()
+    (good / "train.log").write_text("".join(parts))
+    report = scan(write(tmp_path / "new", Course(seed=4)), baseline=good)
+
+    assert facts(report)["baseline_iterations"] == 120
+    assert facts(report)["baseline_loss_ratio_early"] == pytest.approx(1, abs=0.02)
+    assert not fired(report)
+    # the other way round, each attempt is compared by itself
+    attempts = scan(good, baseline=tmp_path / "new").data.attempts
+    assert [attempt.facts["baseline_iterations"] for attempt in attempts] == [60, 80]
+
+
+def test_step_lines_without_numbers_tell_of_speed(tmp_path):
+    for name, run in (("new", OFF), ("good", ON)):
+        text = (run / "slurm-4711.out").read_text()
+        (tmp_path / name).mkdir()
+        kept = "".join(line for line in text.splitlines(True) if "] iteration " not in line)
+        (tmp_path / name / "train.log").write_text(kept)
+    report = scan(tmp_path / "new", baseline=tmp_path / "good")
+
+    assert facts(report)["baseline_aligned_by"] == "order of lines"
+    assert facts(report)["baseline_late_from"] is None
+    assert fired(report) == {"HCP108"}
+    assert "Dashed: the baseline good." in report.to_html(charts="static")
+
+
+def test_a_handful_of_iterations_is_not_compared(tmp_path):
+    report = beside(tmp_path, Course(last=4, seconds=lambda _: 30.0), Course())
+    assert facts(report)["baseline_aligned_by"] is None
+    assert not fired(report)
+    assert "no iterations that both logged" in report.to_markdown()
+
+
+def test_step_times_are_compared_where_lines_print_no_tokens_and_ranks_are_known(tmp_path):
+    alike = replace(Course().job, shape=Shape(seq=0))
+    report = beside(tmp_path, Course(job=alike, seconds=lambda _: 15.0), Course(job=alike))
+    assert facts(report)["baseline_rate_by"] == "step time"
     assert fired(report) == {"HCP109"}
 
 

@@ -204,15 +204,11 @@ def _rate(
 ) -> dict[str, Any]:
     """Speed by the first series that both runs have and that is the same work in both."""
     for by, metric in _RATES:
-        if _barred(metric, differing) or found.window(metric, "late") is None:
-            continue
-        # without known batches an iteration may be any amount of work
-        batches = [facts["global_batch_size"] for facts in (ours, theirs)]
-        printed = found.ours["global_batch_size"].count() and found.by == "iteration"
-        if metric == "step_ms" and None in batches and not printed:
-            continue
         late = found.window(metric, "late")
-        assert late is not None
+        if late is None or _barred(metric, differing):
+            continue
+        if metric == "step_ms" and not _same_work(ours, theirs, found):
+            continue
         ratios = _ratios(found, metric)
         if metric == "step_ms":
             ratios = {name: 1.0 / ratio if ratio else None for name, ratio in ratios.items()}
@@ -225,6 +221,19 @@ def _rate(
             else late.error / late.ratio * ratios["late"],
         }
     return {}
+
+
+def _same_work(ours: Mapping[str, Any], theirs: Mapping[str, Any], found: Alignment) -> bool:
+    """Whether an iteration is known to be the same share of work for a GPU; unless known to differ.
+
+    Without the batch or the number of ranks it may be any amount.
+    """
+    batch = "global_batch_size"
+    sides = ((ours, found.ours), (theirs, found.theirs))
+    return all(
+        facts["world_size"] is not None and (facts[batch] is not None or rows[batch].count() > 0)
+        for facts, rows in sides
+    )
 
 
 def _flops_ratio(ours: Mapping[str, Any], rows: pl.DataFrame, reference: Reference) -> float | None:

@@ -26,7 +26,7 @@ def _ratios(name: str, what: str) -> Iterator[tuple[str, Fact]]:
     for window in WINDOWS:
         yield (
             f"baseline_{name}_ratio_{window}",
-            Fact(_FLOAT, f"{what}, {window} third: median over the baseline's", _OBSERVE),
+            Fact(_FLOAT, f"{window} third: {what}", _OBSERVE),
         )
 
 
@@ -75,15 +75,15 @@ BASELINE_FACTS: Final[Mapping[str, Fact]] = {
     ),
     "baseline_rate_by": Fact(
         _STR,
-        "what speed is compared by: `tokens/s/GPU`, `step time` or `TFLOP/s/GPU`, the first that"
-        " both runs have and that is the same work in both",
+        "what speed is compared by: `tokens/s/GPU`, `step time` (where batch and world size are"
+        " known in both) or `TFLOP/s/GPU`, the first that both runs have",
         _OBSERVE,
     ),
     **dict(
         _ratios(
             "rate",
-            "speed per GPU in the steady state; null where model shape, sequence length, GPU or"
-            " precision differ",
+            "speed per GPU in the steady state over the baseline's, median of all pairs; null where"
+            " model shape, sequence length, GPU or precision differ",
         )
     ),
     "baseline_rate_error_late": Fact(
@@ -92,8 +92,8 @@ BASELINE_FACTS: Final[Mapping[str, Fact]] = {
     **dict(
         _ratios(
             "step",
-            "milliseconds per iteration in the steady state; null where batch size or world size"
-            " differ, too",
+            "milliseconds per iteration in the steady state over the baseline's; null where batch"
+            " size or world size differ, too",
         )
     ),
     "baseline_flops_ratio": Fact(
@@ -103,12 +103,16 @@ BASELINE_FACTS: Final[Mapping[str, Fact]] = {
         _OBSERVE,
     ),
     **dict(
-        _ratios("loss", "loss; null where model shape or sequence length differ, or not above 0")
+        _ratios(
+            "loss",
+            "loss over the baseline's; null where model shape or sequence length differ, or where"
+            " it is not above 0",
+        )
     ),
     "baseline_loss_error_late": Fact(
         _FLOAT, "standard error of baseline_loss_ratio_late", _OBSERVE
     ),
     **dict(_nearest("loss", "loss")),
-    **dict(_ratios("grad_norm", "gradient norm; null as for the loss")),
+    **dict(_ratios("grad_norm", "gradient norm over the baseline's; null as for the loss")),
     **dict(_nearest("grad_norm", "gradient norm")),
 }
