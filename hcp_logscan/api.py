@@ -183,6 +183,7 @@ def scan(
     3 where nothing was understood.
     """
     from hcp_logscan.reporting.redact import redact as redacted
+    from hcp_logscan.reporting.redact import redact_error
 
     if redact not in REDACTION_LEVELS:
         raise UsageError(f"redact is {redact!r}; known are {', '.join(REDACTION_LEVELS)}.")
@@ -207,10 +208,15 @@ def scan(
             workers=workers,
             scheduler=scheduler,
         )
-    with _hidden(redact):
+    try:
         analysis = examine(
             run_dir, options, engine=engine, workers=workers, scheduler=scheduler, scan=begun
         )
+    except HcpLogscanError as error:
+        shown = redact_error(error, redact)
+        if shown is error:
+            raise
+        raise shown from None
     comparison = None
     if baseline is not None:
         analysis, comparison = compare(analysis, baseline)
@@ -237,17 +243,12 @@ def read_baseline(
     directory, never from options about the run that is compared with it. Raises UsageError where
     it cannot be read or nothing in it is understood.
     """
-    said = settings.of_run(run_dir)
-    if said.gpu is not None:
-        required(said.gpu)
     forms = load_formats([Path(path) for path in formats])
     selection = replace(Selection.of((), (), rank_regex), formats=forms)
-    stated = Stated(said.gpu, said.precision, said.peak_tflops)
-    options = Options(selection, said.world_size, None, stated)
     try:
         return examine(
             run_dir,
-            options,
+            Options(selection),
             engine=engine,
             workers=(workers or 1) if engine == "local" else workers,
             scheduler=scheduler,
@@ -262,20 +263,6 @@ def unusable_baseline(error: HcpLogscanError, redact: RedactionLevel) -> UsageEr
     from hcp_logscan.reporting.redact import redact_text
 
     return UsageError(redact_text(f"the baseline cannot be used: {error}", redact))
-
-
-@contextmanager
-def _hidden(level: RedactionLevel) -> Iterator[None]:
-    """Messages of errors quote names of files and jobs: they are redacted as a report is."""
-    from hcp_logscan.reporting.redact import redact_text
-
-    try:
-        yield
-    except HcpLogscanError as error:
-        message = redact_text(str(error), level)
-        if message == str(error):
-            raise
-        raise type(error)(message) from None
 
 
 class _Excerpts:

@@ -411,9 +411,9 @@ def _discovered(run_dir: str, selection: Selection, redact: RedactionLevel) -> D
     try:
         return discover(run_dir, selection)
     except HcpLogscanError as error:
-        from hcp_logscan.reporting.redact import redact_text
+        from hcp_logscan.reporting.redact import redact_error
 
-        raise type(error)(redact_text(str(error), redact)) from None
+        raise redact_error(error, redact) from None
 
 
 def _scan(

@@ -141,9 +141,9 @@ class _Look:
             self._read(whole=whole)
             self.trouble = None if self.report is not None else self.trouble
         except (NothingUnderstoodError, SourceError) as error:  # gone for a while, or for good
-            from hcp_logscan.reporting.redact import redact_text
+            from hcp_logscan.reporting.redact import redact_error
 
-            self.trouble = type(error)(redact_text(str(error), self._redact))
+            self.trouble = redact_error(error, self._redact)
             if self._first and isinstance(error, SourceError):
                 raise self.trouble from None
         self._first = False

@@ -104,6 +104,8 @@ def triage(
     A run that cannot be read is a row, and the others go on. Raises RuleError, which is about all
     of them, and UsageError where it is the same for each.
     """
+    from hcp_logscan.reporting.redact import redact_error
+
     found, failed = _discovered(run_dirs, selection)
     book = _Book(wanted)
     runs = list(found.values())
@@ -117,6 +119,7 @@ def triage(
                     raise
                 except HcpLogscanError as error:
                     failed[argument] = error
+            failed[argument] = redact_error(failed[argument], wanted.redact)
             name = found[argument].name if argument in found else _name(run_dir)
             book.refuse(argument, name, failed[argument])
     said = {str(error) for error in failed.values() if isinstance(error, UsageError)}
@@ -162,14 +165,12 @@ class _Book:
         self._rows.append((row, report.data if self._wanted.shown is Shown.JSON else None))
 
     def refuse(self, argument: int, name: str, error: HcpLogscanError) -> None:
-        """A run without one."""
+        """A run without one; the error tells no secret."""
         from hcp_logscan.reporting.redact import redact_text
         from hcp_logscan.reporting.triage import Row
 
-        level = self._wanted.redact
-        name = self._named(redact_text(name, level), argument)
-        said = redact_text(str(error), level)
-        self._rows.append((Row(name, argument, error.exit_code, error=said), None))
+        name = self._named(redact_text(name, self._wanted.redact), argument)
+        self._rows.append((Row(name, argument, error.exit_code, error=str(error)), None))
 
     def _named(self, name: str, argument: int) -> str:
         """The name, with a number where an earlier run has it."""

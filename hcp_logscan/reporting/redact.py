@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from hcp_logscan.model.errors import HcpLogscanError
 from hcp_logscan.model.finding import MAX_TEXT
 from hcp_logscan.model.report import Redaction
 from hcp_logscan.reporting import secret_blocks, secret_names, secret_shapes
@@ -86,6 +87,15 @@ def redact_text(text: str, level: RedactionLevel = "secrets") -> str:
     """One message without secrets: for what is printed beside a report."""
     detectors = LEVELS[level]
     return _Vault({text: detectors}).text(text) if detectors else text
+
+
+AnError = TypeVar("AnError", bound=HcpLogscanError)
+
+
+def redact_error(error: AnError, level: RedactionLevel = "secrets") -> AnError:
+    """The error without secrets: messages quote names of files, jobs and runs."""
+    message = redact_text(str(error), level)
+    return error if message == str(error) else type(error)(message)
 
 
 def _suspects(detectors: Sequence[Detector], texts: Sequence[str]) -> dict[str, list[Detector]]:

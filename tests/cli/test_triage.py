@@ -239,6 +239,8 @@ def test_secrets_in_names_are_hidden_everywhere(capsys):
 
     assert "no report" in shown.out
     assert secret not in shown.out + shown.err + Path("reports/index.html").read_text()
+    assert main([INACTIVE, HEALTHY, "--job", secret]) == 2  # the same is wrong with both
+    assert secret not in capsys.readouterr().err
 
 
 def test_hostile_names_stay_text():
