@@ -26,6 +26,7 @@ from hcp_logscan.model.report import (
     JobRow,
     LossSpread,
     ReportData,
+    RuleText,
     RunInfo,
     SeriesSummary,
     Spread,
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from hcp_logscan.model.comparison import Comparison
     from hcp_logscan.model.finding import Evidence, Finding, Judgement, Verdict
     from hcp_logscan.model.report import RedactionLevel
+    from hcp_logscan.reporting.wishes import Wishes
+    from hcp_logscan.rules.schema import Rule
 
 _CP_KEYS: Final = (
     "context_parallel_size",
@@ -59,6 +62,7 @@ _CP_KEYS: Final = (
 )
 """Keys that stand first in a configuration table."""
 
+_RULE_PAGES: Final = "https://github.com/hcp-logscan/hcp-logscan/blob/main/docs/rules/"
 _FRAME_BASE: Final = '<head><base href="about:srcdoc">'
 
 
@@ -67,8 +71,8 @@ class Report:
     """The result of a scan: data, tables, and the documents made from it.
 
     `verdict` and `findings` are the answers. `tables` and `facts` hold polars frames to look
-    further; docs/python.md lists every column. `to_html()`, `to_markdown()` and `to_json()` give
-    each document as text. A notebook shows the HTML report.
+    further; docs/python.md lists every column. `to_html()`, `to_markdown()`, `to_json()`,
+    `to_sarif()` and `to_junit()` give each document as text. A notebook shows the HTML report.
 
     `data`, and with it every document, is redacted as `scan` was told. `facts` and `tables` stay
     what the logs say, secrets included: share documents, not tables.
@@ -112,6 +116,18 @@ class Report:
         from hcp_logscan.reporting.markdown import render_markdown
 
         return render_markdown(self.data)
+
+    def to_sarif(self, wishes: Wishes | None = None) -> str:
+        """The report as SARIF 2.1.0, for code scanning; `wishes` say when its exit code is 1."""
+        from hcp_logscan.reporting.sarif import render_sarif
+
+        return render_sarif(self.data, wishes)
+
+    def to_junit(self, wishes: Wishes | None = None) -> str:
+        """The report as JUnit XML, for CI; `wishes` say what fails, error findings by default."""
+        from hcp_logscan.reporting.junit import render_junit
+
+        return render_junit(self.data, wishes)
 
     def __repr__(self) -> str:
         """Run, verdict and number of findings on one line."""
@@ -221,7 +237,10 @@ def scan(
     if baseline is not None:
         analysis, comparison = compare(analysis, baseline)
     judgements, findings = judge(chosen, analysis.facts, analysis.events)
-    data = redacted(_report_data(analysis, comparison, judgements, findings), redact)
+    data = replace(
+        _report_data(analysis, comparison, judgements, findings), rules=_rule_texts(chosen)
+    )
+    data = redacted(data, redact)
     tables = {**analysis.events, "iterations": analysis.facts["iterations"]}
     return Report(data, analysis.facts, tables)
 
@@ -263,6 +282,25 @@ def unusable_baseline(error: HcpLogscanError, redact: RedactionLevel) -> UsageEr
     from hcp_logscan.reporting.redact import redact_text
 
     return UsageError(redact_text(f"the baseline cannot be used: {error}", redact))
+
+
+def _rule_texts(chosen: Sequence[Rule]) -> tuple[RuleText, ...]:
+    shipped = {rule.id for rule in load_rules()}
+    return tuple(
+        RuleText(
+            rule.id,
+            rule.name,
+            rule.severity,
+            rule.confidence,
+            rule.summary,
+            rule.why,
+            rule.fix,
+            rule.false_positives,
+            rule.references,
+            page=f"{_RULE_PAGES}{rule.id}.md" if rule.id in shipped else None,
+        )
+        for rule in chosen
+    )
 
 
 class _Excerpts:

@@ -76,6 +76,8 @@ def everything(path: Path, **options: Any) -> Report | None:
     for text in (
         report.to_html(charts="static"),
         report.to_markdown(),
+        report.to_sarif(),
+        report.to_junit(),
         render_text(report.data),
     ):
         text.encode("utf-8")

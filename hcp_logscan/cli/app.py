@@ -104,8 +104,8 @@ def run(
             "--output",
             metavar="PATH",
             help="Write this report instead of the default reports/<run name>.html; the suffix"
-            " picks the format: .html, .md or .json. With several RUN_DIRs a folder, which gets"
-            " their reports and index.html instead of reports/. Repeatable.",
+            " picks the format: .html, .md, .json, .sarif or .xml (JUnit). With several RUN_DIRs a"
+            " folder, which gets their reports and index.html instead of reports/. Repeatable.",
         ),
     ] = None,
     shown: Annotated[
@@ -307,7 +307,8 @@ def run(
 
             outputs = _outputs(output)
             with demo_run() as path:
-                failed = emit(_scan(str(path), redact=redact.value), shown, outputs, charts)
+                report = _scan(str(path), redact=redact.value)
+            failed = emit(report, shown, outputs, Gate().wishes(charts.value))
             raise typer.Exit(EXIT_USAGE if failed else EXIT_CLEAN)
         elif not run_dirs:
             raise UsageError("no RUN_DIR given. Try: hcp-logscan --demo, or hcp-logscan --help.")
@@ -371,7 +372,7 @@ def run(
                 raise typer.Exit(code)
             outputs = _outputs(output)
             report = scan_run(runs[0])
-            failed = emit(report, shown, outputs, charts)
+            failed = emit(report, shown, outputs, gate.wishes(charts.value))
             code = gate.code(report)
             raise typer.Exit(EXIT_USAGE if failed else code)
 

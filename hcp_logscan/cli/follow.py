@@ -99,7 +99,7 @@ def follow(
         raise look.trouble
     if shown is not Shown.TEXT or screen.printed is not look.report:
         show(look.report, shown)
-    failed = write(look.report, shown, outputs, charts)
+    failed = write(look.report, shown, outputs, gate.wishes(charts.value))
     code = gate.code(look.report)
     return EXIT_USAGE if failed else code
 

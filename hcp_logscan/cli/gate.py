@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from hcp_logscan.cli.show import complain
 from hcp_logscan.model.finding import SEVERITIES
+from hcp_logscan.reporting.wishes import Wishes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,9 +20,6 @@ EXIT_CLEAN: Final = 0
 EXIT_FINDINGS: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_INTERRUPTED: Final = 130
-
-_NEEDS_PROGRESS: Final = frozenset({"active", "unconfirmed", "degenerate", "not_requested"})
-"""Statuses that `--expect` accepts only with a finished iteration and without an error finding."""
 
 
 class FailOn(StrEnum):
@@ -43,47 +41,20 @@ class Gate:
     fail_on: FailOn = FailOn.ERROR
     strict: bool = False
 
+    def wishes(self, charts: Literal["interactive", "static"] = "interactive") -> Wishes:
+        """The same, as reports need it."""
+        fail_on = next((name for name in SEVERITIES if name == self.fail_on.value), None)
+        return Wishes(charts, self.statuses, fail_on, self.strict)
+
     def stopping(self, report: Report) -> Iterator[Finding]:
         """Findings at or above --fail-on."""
-        if self.fail_on is not FailOn.NEVER:
-            least = SEVERITIES.index(self.fail_on.value)
-            yield from (
-                found for found in report.findings if SEVERITIES.index(found.severity) >= least
-            )
+        return filter(self.wishes().stops, report.findings)
 
     def code(self, report: Report, run: str = "") -> int:
         """The exit code. Standard error says why, unless findings do; `run` goes before it."""
-        data, lead = report.data, f"{run}: " if run else ""
-        failed = any(self.stopping(report))
-        if self.statuses and not _met(report, self.statuses):
-            failed = True
-            complain(
-                f"{lead}--expect {','.join(self.statuses)} is not met: the verdict is"
-                f" {data.verdict.status} with {data.series.iterations} finished iterations and"
-                f" {sum(found.severity == 'error' for found in data.findings)} error findings."
-            )
-        if self.strict and (troubles := "; ".join(_troubles(report))):
-            failed = True
-            complain(f"{lead}--strict: {troubles}.")
-        return EXIT_FINDINGS if failed else EXIT_CLEAN
-
-
-def _troubles(report: Report) -> Iterator[str]:
-    health = report.data.health
-    for name, entries in (
-        ("lines of unknown format", health.drift),
-        ("unreadable files", health.unreadable),
-        ("truncated inputs", health.truncated),
-    ):
-        if entries:
-            yield f"{len(entries)} {name}"
-
-
-def _met(report: Report, statuses: tuple[str, ...]) -> bool:
-    status = report.verdict.status
-    if status not in statuses:
-        return False
-    if status not in _NEEDS_PROGRESS:
-        return True
-    errors = any(found.severity == "error" for found in report.findings)
-    return bool(report.data.series.iterations) and not errors
+        data, lead, wishes = report.data, f"{run}: " if run else "", self.wishes()
+        if why := wishes.unmet(data):
+            complain(f"{lead}--expect {','.join(self.statuses)} is not met: {why}.")
+        if why := wishes.troubles(data):
+            complain(f"{lead}--strict: {why}.")
+        return EXIT_FINDINGS if wishes.failed(data) else EXIT_CLEAN

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hcp_logscan.api import Report
+    from hcp_logscan.reporting.wishes import Wishes
 
 REPORTS: Final = Path("reports")
 """Where default reports go."""
@@ -39,10 +40,10 @@ class Charts(StrEnum):
     STATIC = "static"
 
 
-def emit(report: Report, shown: Shown, outputs: Sequence[Path], charts: Charts) -> bool:
+def emit(report: Report, shown: Shown, outputs: Sequence[Path], wishes: Wishes) -> bool:
     """Print, then write; True if a report could not be written."""
     show(report, shown)
-    return write(report, shown, outputs, charts)
+    return write(report, shown, outputs, wishes)
 
 
 def show(report: Report, shown: Shown) -> None:
@@ -57,7 +58,7 @@ def show(report: Report, shown: Shown) -> None:
         print_text(report.data, console())
 
 
-def write(report: Report, shown: Shown, outputs: Sequence[Path], charts: Charts) -> bool:
+def write(report: Report, shown: Shown, outputs: Sequence[Path], wishes: Wishes) -> bool:
     """Write the reports asked for, else the default one; True if one could not be written."""
     from hcp_logscan.cli.write import default_path, write_report
 
@@ -68,7 +69,7 @@ def write(report: Report, shown: Shown, outputs: Sequence[Path], charts: Charts)
         paths = [default_path(REPORTS, report.data.run.name)]
     for path in paths:
         try:
-            write_report(report.data, path, charts=charts.value)
+            write_report(report.data, path, wishes)
             written.append(path)
         except HcpLogscanError as error:
             complain(str(error))

@@ -187,7 +187,7 @@ class _Book:
         path = default_path(folder, name, self._taken)
         self._taken.add(str(path).casefold())
         try:
-            write_report(data, path, charts=self._wanted.charts.value)
+            write_report(data, path, self._wanted.gate.wishes(self._wanted.charts.value))
         except HcpLogscanError as error:
             complain(str(error))
             self._failed = True

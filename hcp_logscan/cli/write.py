@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from hcp_logscan.model.report import ReportData
+    from hcp_logscan.reporting.wishes import Wishes
 
 OWN_MARK: Final = b"hcp-logscan"
 _MARK_WITHIN: Final = 4_096
@@ -49,16 +50,11 @@ def _is_own(path: Path) -> bool:
         return False
 
 
-def write_report(data: ReportData, path: Path, *, charts: str = "interactive") -> None:
+def write_report(data: ReportData, path: Path, wishes: Wishes) -> None:
     """Render and write one report; the suffix picks the format. Raises OutputError."""
     from hcp_logscan.reporting.base import RENDERERS
-    from hcp_logscan.reporting.html import render_html
 
-    if path.suffix == ".html" and charts == "static":
-        text = render_html(data, charts="static")
-    else:
-        text = RENDERERS[path.suffix](data)
-    write_whole(path, text)
+    write_whole(path, RENDERERS[path.suffix](data, wishes))
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from hcp_logscan.model.comparison import Comparison
-    from hcp_logscan.model.finding import Finding, Judgement, Verdict
+    from hcp_logscan.model.finding import Confidence, Finding, Judgement, Severity, Verdict
 
 SCHEMA: Final = "hcp-logscan/report/v1"
 """The `schema` member of the JSON report; it changes only with an incompatible change."""
@@ -249,6 +249,25 @@ class Peak:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleText:
+    """What a report can say of a rule, whether it fired or not."""
+
+    id: str
+    name: str
+    severity: Severity
+    confidence: Confidence
+    summary: str
+    "One sentence without a full stop."
+
+    why: str
+    fix: str
+    false_positives: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    page: str | None = None
+    "URL of its page, which only rules of this package have."
+
+
+@dataclass(frozen=True, slots=True)
 class ReportData:
     """A whole report as data. Renderers are pure functions of it."""
 
@@ -282,6 +301,9 @@ class ReportData:
 
     comparison: Comparison | None = None
     "With the baseline; None where none was given."
+
+    rules: tuple[RuleText, ...] = ()
+    "The rules that were judged, by id."
 
     redaction: Redaction = field(default_factory=Redaction)
     "What is hidden in all of the above; nothing as long as nobody redacted it."

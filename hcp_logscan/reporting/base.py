@@ -8,14 +8,19 @@ from typing import Final
 from hcp_logscan.model.report import ReportData
 from hcp_logscan.reporting.html import render_html
 from hcp_logscan.reporting.json import render_json
+from hcp_logscan.reporting.junit import render_junit
 from hcp_logscan.reporting.markdown import render_markdown
+from hcp_logscan.reporting.sarif import render_sarif
+from hcp_logscan.reporting.wishes import Wishes
 
-Renderer = Callable[[ReportData], str]
+Renderer = Callable[[ReportData, Wishes], str]
 """A pure function: the same report gives the same text, which UTF-8 can encode."""
 
 RENDERERS: Final[Mapping[str, Renderer]] = {
-    ".html": render_html,
-    ".json": render_json,
-    ".md": render_markdown,
+    ".html": lambda data, wishes: render_html(data, charts=wishes.charts),
+    ".json": lambda data, _: render_json(data),
+    ".md": lambda data, _: render_markdown(data),
+    ".sarif": render_sarif,
+    ".xml": render_junit,
 }
 """Suffix -> renderer."""

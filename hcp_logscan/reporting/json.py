@@ -57,7 +57,7 @@ def document(data: ReportData) -> dict[str, Any]:
         "topology": _topology(data),
         "comparison": None if data.comparison is None else _comparison(data.comparison),
     }
-    return {key: _plain(value) for key, value in plain.items()}
+    return {key: plain_value(value) for key, value in plain.items()}
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _comparison(found: Comparison) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """A JSON value: mappings and sequences of any kind, floats rounded, all else as text."""
     if value is None or isinstance(value, (bool, int)):
         return value
@@ -171,13 +171,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, Mapping):
-        return {encodable(str(key)): _plain(item) for key, item in value.items()}
+        return {encodable(str(key)): plain_value(item) for key, item in value.items()}
     if isinstance(value, AbstractSet):
-        return [_plain(item) for item in sorted(value, key=str)]
+        return [plain_value(item) for item in sorted(value, key=str)]
     if isinstance(value, Sequence):
-        return [_plain(item) for item in value]
+        return [plain_value(item) for item in value]
     if isinstance(value, (date, datetime)):
         return value.isoformat()
     if hasattr(value, "to_list"):  # a polars Series: the value of a list fact
-        return [_plain(item) for item in value.to_list()]
+        return [plain_value(item) for item in value.to_list()]
     return encodable(str(value))

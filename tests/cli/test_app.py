@@ -110,10 +110,14 @@ def test_markdown_is_alone_on_standard_output(capsys):
 
 
 def test_outputs_replace_the_default_report():
-    main([INACTIVE, "-o", "a/b.json", "-o", "c.md", "-o", "d.html", "--charts", "static"])
+    outputs = ("-o", "a/b.json", "-o", "c.md", "-o", "d.html", "-o", "e.sarif", "-o", "f.xml")
+    main([INACTIVE, *outputs, "--charts", "static", "--fail-on", "never", "--expect", "active"])
 
     assert json.loads(Path("a/b.json").read_text())["schema"] == "hcp-logscan/report/v1"
     assert Path("c.md").exists()
+    assert json.loads(Path("e.sarif").read_text())["runs"][0]["invocations"][0]["exitCode"] == 1
+    assert '<failure message="expected active' in Path("f.xml").read_text()
+    assert "HCP002 hcp-sizes-missing" in Path("f.xml").read_text()
     assert "plotly" not in Path("d.html").read_text().lower()
     assert not Path("reports").exists()
 
@@ -130,6 +134,11 @@ def test_own_report_is_replaced_and_another_file_is_not():
         "case01-no-sizes-2.html",
         "case01-no-sizes.html",
     ]
+
+
+def test_unknown_suffix_names_those_there_are(capsys):
+    assert main([HEALTHY, "-o", "x.pdf"]) == 2
+    assert ".html, .json, .md, .sarif, .xml" in capsys.readouterr().err
 
 
 def test_report_that_cannot_be_written_is_code_2_and_the_summary_is_printed(capsys):

@@ -24,6 +24,7 @@ from hcp_logscan.model.report import (
     RankGroups,
     RankRow,
     ReportData,
+    RuleText,
     RunInfo,
     SeriesSummary,
     Skipped,
@@ -318,6 +319,21 @@ def inactive() -> ReportData:
         jobs=(
             JobRow("812345", 31, "2026-03-01T11:00:00", judged=True),
             JobRow("812001", 31, None, judged=False),
+        ),
+        rules=tuple(
+            RuleText(
+                found.rule,
+                found.name,
+                found.severity,
+                found.confidence,
+                f"the {found.name} rule fired",
+                found.why,
+                found.fix,
+                ("a fork",),
+                found.references[:1],
+                "https://example.org/HCP002.md" if found.rule == "HCP002" else None,
+            )
+            for found in sorted(findings, key=lambda found: found.rule)
         ),
     )
 

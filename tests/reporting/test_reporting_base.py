@@ -8,7 +8,9 @@ import samples
 from hcp_logscan.model.finding import STATUSES
 from hcp_logscan.reporting import words
 from hcp_logscan.reporting.base import RENDERERS
+from hcp_logscan.reporting.wishes import Wishes
 
+WISHES = Wishes()
 MAKERS = [*samples.ALL, samples.huge]
 
 
@@ -16,14 +18,14 @@ MAKERS = [*samples.ALL, samples.huge]
 @pytest.mark.parametrize("make", MAKERS)
 def test_every_renderer_gives_stable_utf8(suffix, make):
     render = RENDERERS[suffix]
-    text = render(make())
+    text = render(make(), WISHES)
     assert text.endswith("\n")
-    assert text.encode("utf-8") == render(make()).encode("utf-8")
+    assert text.encode("utf-8") == render(make(), WISHES).encode("utf-8")
 
 
 @pytest.mark.parametrize("suffix", RENDERERS)
 def test_every_renderer_survives_hostile_text(suffix):
-    text = RENDERERS[suffix](samples.filled(samples.inactive(), samples.HOSTILE))
+    text = RENDERERS[suffix](samples.filled(samples.inactive(), samples.HOSTILE), WISHES)
     assert "\x00" not in text
     text.encode("utf-8")
 
@@ -34,7 +36,7 @@ def test_every_status_has_words(suffix, status):
     data = samples.inactive()
     data = dataclasses.replace(data, verdict=dataclasses.replace(data.verdict, status=status))
     word = words.STATUS_WORDS[status][0]
-    assert word.lower() in RENDERERS[suffix](data).lower()
+    assert word.lower() in RENDERERS[suffix](data, WISHES).lower()
 
 
 @pytest.mark.parametrize("status", STATUSES)
@@ -42,7 +44,7 @@ def test_a_verdict_says_nothing_twice(status):
     word, meaning, _ = words.STATUS_WORDS[status]
     data = samples.inactive()
     same = dataclasses.replace(data.verdict, status=status, summary=f"{meaning}.")
-    html = RENDERERS[".html"](dataclasses.replace(data, verdict=same))
+    html = RENDERERS[".html"](dataclasses.replace(data, verdict=same), WISHES)
     assert html.count(f"{meaning}.") == 1, word
 
 
