@@ -75,7 +75,7 @@ class Report:
     `to_sarif()` and `to_junit()` give each document as text. A notebook shows the HTML report.
 
     `data`, and with it every document, is redacted as `scan` was told. `facts` and `tables` stay
-    what the logs say, secrets included: share documents, not tables.
+    what the logs say, secrets included: share documents and `data_with_tables()`, not tables.
     """
 
     data: ReportData
@@ -89,6 +89,9 @@ class Report:
     """Event tables by name, each with the columns attempt, rank, file, line and text first; and
     `iterations` as the fact table: one row per logged iteration."""
 
+    _whole: ReportData
+    "With tables, and as the logs say it."
+
     @property
     def verdict(self) -> Verdict:
         """Whether hierarchical context parallelism was on."""
@@ -98,6 +101,12 @@ class Report:
     def findings(self) -> tuple[Finding, ...]:
         """What the rules found, worst first."""
         return self.data.findings
+
+    def data_with_tables(self) -> ReportData:
+        """`data` with `tables` in it, which are redacted alike: what `-o x.parquet` writes."""
+        from hcp_logscan.reporting.redact import redact
+
+        return redact(self._whole, self.data.redaction.level)
 
     def to_json(self) -> str:
         """The report as JSON (`schema` hcp-logscan/report/v1)."""
@@ -240,9 +249,9 @@ def scan(
     data = replace(
         _report_data(analysis, comparison, judgements, findings), rules=_rule_texts(chosen)
     )
-    data = redacted(data, redact)
     tables = {**analysis.events, "iterations": analysis.facts["iterations"]}
-    return Report(data, analysis.facts, tables)
+    whole = replace(data, tables=tables)
+    return Report(redacted(data, redact), analysis.facts, tables, whole)
 
 
 def read_baseline(

@@ -104,8 +104,9 @@ def run(
             "--output",
             metavar="PATH",
             help="Write this report instead of the default reports/<run name>.html; the suffix"
-            " picks the format: .html, .md, .json, .sarif or .xml (JUnit). With several RUN_DIRs a"
-            " folder, which gets their reports and index.html instead of reports/. Repeatable.",
+            " picks the format: .html, .md, .json, .sarif, .xml (JUnit) or .parquet (a folder with"
+            " a file per event table). With several RUN_DIRs a folder, which gets their reports"
+            " and index.html instead of reports/. Repeatable.",
         ),
     ] = None,
     shown: Annotated[
@@ -396,13 +397,15 @@ def _statuses(expect: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _outputs(paths: Sequence[Path] | None) -> list[Path]:
+    if not paths:
+        return []
     from hcp_logscan.reporting.base import RENDERERS
 
-    for path in paths or ():
+    for path in paths:
         if path.suffix not in RENDERERS:
             known = ", ".join(sorted(RENDERERS))
             raise UsageError(f"-o {path}: the suffix picks the format; known are {known}.")
-    return list(paths or ())
+    return list(paths)
 
 
 def _discovered(run_dir: str, selection: Selection, redact: RedactionLevel) -> Discovered:

@@ -69,7 +69,7 @@ def write(report: Report, shown: Shown, outputs: Sequence[Path], wishes: Wishes)
         paths = [default_path(REPORTS, report.data.run.name)]
     for path in paths:
         try:
-            write_report(report.data, path, wishes)
+            write_report(report, path, wishes)
             written.append(path)
         except HcpLogscanError as error:
             complain(str(error))

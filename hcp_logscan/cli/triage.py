@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from hcp_logscan.sources.discover import Discovered, Selection
 
 INDEX: Final = "index"
+TABLES: Final = ".parquet"
+"""Suffix of a report that is a folder itself."""
 
 
 class ScanRun(Protocol):
@@ -79,9 +81,7 @@ def _name(run_dir: str) -> str:
 def folders(outputs: Sequence[Path] | None, shown: Shown) -> tuple[Path, ...]:
     """Where the reports go. Raises UsageError for what is, or looks like, a single file."""
     for path in outputs or ():
-        if path.is_dir():
-            continue
-        if path.suffix or path.exists():
+        if path.suffix == TABLES or (not path.is_dir() and (path.suffix or path.exists())):
             raise UsageError(
                 f"-o {path}: with several RUN_DIRs name a folder, which gets a report per run and"
                 " index.html. -f json and -f md print one document of all runs."
@@ -160,7 +160,7 @@ class _Book:
 
         name = self._named(report.data.run.name, argument)
         code = self._wanted.gate.code(report, name)
-        links = [self._written(report.data, folder, name) for folder in self._wanted.folders]
+        links = [self._written(report, folder, name) for folder in self._wanted.folders]
         row = judged(report.data, name, argument, code, next(filter(None, links), ""))
         self._rows.append((row, report.data if self._wanted.shown is Shown.JSON else None))
 
@@ -182,12 +182,12 @@ class _Book:
             self._clashed[unique] = argument
         return unique
 
-    def _written(self, data: ReportData, folder: Path, name: str) -> str:
+    def _written(self, report: Report, folder: Path, name: str) -> str:
         """File name of the report in this folder; empty if it could not be written."""
         path = default_path(folder, name, self._taken)
         self._taken.add(str(path).casefold())
         try:
-            write_report(data, path, self._wanted.gate.wishes(self._wanted.charts.value))
+            write_report(report, path, self._wanted.gate.wishes(self._wanted.charts.value))
         except HcpLogscanError as error:
             complain(str(error))
             self._failed = True

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from hcp_logscan.model.errors import OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Mapping
 
-    from hcp_logscan.model.report import ReportData
+    from hcp_logscan.api import Report
     from hcp_logscan.reporting.wishes import Wishes
 
 OWN_MARK: Final = b"hcp-logscan"
@@ -50,11 +52,16 @@ def _is_own(path: Path) -> bool:
         return False
 
 
-def write_report(data: ReportData, path: Path, wishes: Wishes) -> None:
+def write_report(report: Report, path: Path, wishes: Wishes) -> None:
     """Render and write one report; the suffix picks the format. Raises OutputError."""
-    from hcp_logscan.reporting.base import RENDERERS
+    from hcp_logscan.reporting.base import RENDERERS, WITH_TABLES
 
-    write_whole(path, RENDERERS[path.suffix](data, wishes))
+    data = report.data_with_tables() if path.suffix in WITH_TABLES else report.data
+    rendered = RENDERERS[path.suffix](data, wishes)
+    if isinstance(rendered, str):
+        write_whole(path, rendered)
+    else:
+        write_folder(path, rendered)
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -65,15 +72,72 @@ def write_whole(path: Path, text: str) -> None:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)
+        Path(temporary).chmod(0o666 & ~_mask())
         Path(temporary).replace(path)
         temporary = None
     except OSError as error:
-        raise OutputError(
-            f"cannot write {path}: {error.strerror}. Choose another place with -o."
-        ) from error
+        raise _refused(path, error) from error
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
+
+
+def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    """Write a folder through a temporary one beside it, over an own earlier one alone.
+
+    Raises OutputError, also where anything stands there that is not an own folder or that somebody
+    has added a file to.
+    """
+    if not _is_free(path):
+        raise OutputError(
+            f"cannot write {path}: what stands there is not a folder of hcp-logscan's tables and"
+            " nothing else. Choose another place with -o."
+        )
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        new, old = temporary / "new", temporary / "old"
+        new.mkdir()
+        for name, content in files.items():
+            (new / name).write_bytes(content)
+        if path.exists():
+            path.rename(old)
+        try:
+            new.rename(path)
+        except OSError:
+            if old.exists():
+                old.rename(path)
+            raise
+    except OSError as error:
+        raise _refused(path, error) from error
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _is_free(path: Path) -> bool:
+    """Whether nothing is lost by writing a folder there."""
+    from hcp_logscan.reporting.parquet import CONTENTS, TABLES_SCHEMA
+
+    if not path.exists() and not path.is_symlink():
+        return True
+    try:
+        if path.is_symlink() or not path.is_dir():
+            return False
+        contents = json.loads((path / CONTENTS).read_bytes())
+        known = {CONTENTS, *(f"{table}.parquet" for table in contents["tables"])}
+        found = {entry.name for entry in path.iterdir()}
+        return contents["schema"] == TABLES_SCHEMA and found <= known
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _mask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _refused(path: Path, error: OSError) -> OutputError:
+    return OutputError(f"cannot write {path}: {error.strerror}. Choose another place with -o.")

@@ -305,5 +305,8 @@ class ReportData:
     rules: tuple[RuleText, ...] = ()
     "The rules that were judged, by id."
 
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    "Event tables by name; empty unless a format is asked for that shows them, for they are large."
+
     redaction: Redaction = field(default_factory=Redaction)
     "What is hidden in all of the above; nothing as long as nobody redacted it."

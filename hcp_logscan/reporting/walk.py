@@ -83,8 +83,23 @@ class Walk:
         return type(value)(new) if _differ(value, new) else value  # type: ignore[call-arg]
 
     def _frame(self, frame: pl.DataFrame) -> pl.DataFrame:
+        frame = self._settings(frame)
         changed = [new for old in frame.get_columns() if (new := self._series(old)) is not old]
         return frame.with_columns(changed) if changed else frame
+
+    def _settings(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Values in a column `value` are named by the column `key`, as in a record."""
+        import polars as pl
+
+        if not all(frame.schema.get(name) == pl.String for name in ("key", "value")):
+            return frame
+        pairs = frame.select("key", "value").drop_nulls().unique(maintain_order=True).rows()
+        new = [(*pair, shown) for pair in pairs if (shown := self._named(*pair)) is not pair[1]]
+        if not new:
+            return frame
+        shown = pl.DataFrame(new, schema=["key", "value", "_shown"], orient="row")
+        joined = frame.join(shown, on=["key", "value"], how="left", maintain_order="left")
+        return joined.with_columns(value=pl.coalesce("_shown", "value")).drop("_shown")
 
     def _series(self, series: pl.Series) -> pl.Series:
         import polars as pl

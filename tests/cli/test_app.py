@@ -138,7 +138,7 @@ def test_own_report_is_replaced_and_another_file_is_not():
 
 def test_unknown_suffix_names_those_there_are(capsys):
     assert main([HEALTHY, "-o", "x.pdf"]) == 2
-    assert ".html, .json, .md, .sarif, .xml" in capsys.readouterr().err
+    assert ".html, .json, .md, .parquet, .sarif, .xml" in capsys.readouterr().err
 
 
 def test_report_that_cannot_be_written_is_code_2_and_the_summary_is_printed(capsys):

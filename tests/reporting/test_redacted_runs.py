@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import jsonschema
+import polars as pl
 import pytest
 from secret_texts import PASSWORD, PLACEHOLDER, TOKENS, drawn, of
 
@@ -13,7 +14,7 @@ from hcp_logscan import scan
 from hcp_logscan.cli.app import Redact, main
 from hcp_logscan.model.errors import HcpLogscanError, UsageError
 from hcp_logscan.model.report import REDACTION_LEVELS, Redaction
-from hcp_logscan.reporting.base import RENDERERS
+from hcp_logscan.reporting.base import RENDERERS, WITH_TABLES
 from hcp_logscan.reporting.json import render_json
 from hcp_logscan.reporting.schema import load_schema
 from hcp_logscan.reporting.text import render_text
@@ -50,17 +51,26 @@ def failed(run):
 @pytest.mark.parametrize("make", [configured, failed])
 def test_no_output_of_a_run_holds_its_secrets(make, tmp_path):
     run, secrets = make(tmp_path)
-    plain, shown = scan(run, redact="none").data, scan(run).data
+    plain, report = scan(run, redact="none").data_with_tables(), scan(run)
+    shown, tables = report.data, report.data_with_tables()
 
-    assert shown.redaction.hidden == len(secrets)
+    assert shown.redaction.hidden == tables.redaction.hidden == len(secrets)
     assert all(secret in repr(plain) for secret in secrets)
     for suffix, render in RENDERERS.items():
-        document = render(shown, Wishes())
+        document = text_of(render(tables if suffix in WITH_TABLES else shown, Wishes()))
         assert not [secret for secret in secrets if secret in document]
-        assert not PLACEHOLDER.search(render(plain, Wishes()))
-        assert "secrets hidden" in document or suffix in {".json", ".sarif"}
+        assert not PLACEHOLDER.search(text_of(render(plain, Wishes())))
+        assert "secrets hidden" in document or suffix in {".json", ".sarif", ".parquet"}
     assert not [secret for secret in secrets if secret in render_text(shown)]
     assert "secrets hidden" in render_text(shown)
+
+
+def text_of(rendered):
+    """All that a document, or a folder of tables, holds."""
+    if isinstance(rendered, str):
+        return rendered
+    frames = [pl.read_parquet(data) for name, data in rendered.items() if name[0] != "_"]
+    return str([frame.to_dicts() for frame in frames])
 
 
 @pytest.mark.parametrize("make", [configured, failed])
