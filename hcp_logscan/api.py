@@ -92,6 +92,8 @@ class Report:
     _whole: ReportData
     "With tables, and as the logs say it."
 
+    _hosts: tuple[str, ...] = ()
+
     @property
     def verdict(self) -> Verdict:
         """Whether hierarchical context parallelism was on."""
@@ -106,7 +108,7 @@ class Report:
         """`data` with `tables` in it, which are redacted alike: what `-o x.parquet` writes."""
         from hcp_logscan.reporting.redact import redact
 
-        return redact(self._whole, self.data.redaction.level)
+        return redact(self._whole, self.data.redaction.level, self._hosts)
 
     def to_json(self) -> str:
         """The report as JSON (`schema` hcp-logscan/report/v1)."""
@@ -251,7 +253,8 @@ def scan(
     )
     tables = {**analysis.events, "iterations": analysis.facts["iterations"]}
     whole = replace(data, tables=tables)
-    return Report(redacted(data, redact), analysis.facts, tables, whole)
+    seen = redacted(data, redact, analysis.hosts)
+    return Report(seen, analysis.facts, tables, whole, analysis.hosts)
 
 
 def read_baseline(

@@ -22,6 +22,7 @@ from hcp_logscan.analysis import (
 from hcp_logscan.analysis.attempt import AttemptAnalysis, Unsure, analyse_attempt
 from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.health import health_of, rank_rows
+from hcp_logscan.analysis.hosts import hosts
 from hcp_logscan.engine.run import Tables, merge
 from hcp_logscan.engine.start import started
 from hcp_logscan.model.errors import NothingUnderstoodError, UsageError
@@ -85,6 +86,8 @@ class Analysis:
 
     health: Health
     ranks: tuple[RankRow, ...]
+    hosts: tuple[str, ...]
+    "Names of hosts and pods, as far as the structure of the logs gives them away."
 
     @property
     def verdict(self) -> Verdict:
@@ -204,6 +207,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
         events=_public(events, health, names),
         health=health,
         ranks=rank_rows(coverage, events, files),
+        hosts=hosts(events, files),
     )
 
 

@@ -54,6 +54,7 @@ class Redact(StrEnum):
     """What all outputs hide."""
 
     SECRETS = "secrets"
+    ALL = "all"
     NONE = "none"
 
 
@@ -205,8 +206,8 @@ def run(
     redact: Annotated[
         Redact,
         typer.Option(
-            help="What all outputs hide, file names included: tokens, keys and passwords, or"
-            " nothing."
+            help="What all outputs hide, file names included: tokens, keys and passwords; besides"
+            " them hosts, users, IP and e-mail addresses and home paths; or nothing."
         ),
     ] = Redact.SECRETS,
     engine: Annotated[

@@ -195,8 +195,8 @@ class Health:
     ranks_missing: tuple[int, ...] = ()
 
 
-RedactionLevel = Literal["secrets", "none"]
-REDACTION_LEVELS: Final[tuple[RedactionLevel, ...]] = ("secrets", "none")
+RedactionLevel = Literal["secrets", "all", "none"]
+REDACTION_LEVELS: Final[tuple[RedactionLevel, ...]] = ("secrets", "all", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +206,9 @@ class Redaction:
     level: RedactionLevel = "none"
     hidden: int = 0
     "Distinct secrets; each has one placeholder, wherever it stood."
+
+    pseudonyms: int = 0
+    "Distinct hosts, users and addresses that have another name here; only at the level `all`."
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Redaction: a report without the secrets that its logs hold, made before any renderer sees it.
 
+At the level `all` also without the names of hosts, users and addresses (`identities`).
+
 `redact` walks the whole tree of frozen dataclasses, whatever its fields are, so that a field added
 later is covered. Equal secrets get equal placeholders (`[redacted token 2]`, numbered in the order
 of the walk, never a hash); a secret that one line names is hidden wherever else it stands. Only
@@ -17,7 +19,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from hcp_logscan.model.errors import HcpLogscanError
 from hcp_logscan.model.finding import MAX_TEXT
 from hcp_logscan.model.report import Redaction
-from hcp_logscan.reporting import secret_blocks, secret_names, secret_shapes
+from hcp_logscan.reporting import (
+    identity_shapes,
+    secret_blocks,
+    secret_names,
+    secret_shapes,
+)
+from hcp_logscan.reporting.identities import Pseudonyms
 from hcp_logscan.reporting.walk import Walk
 
 if TYPE_CHECKING:
@@ -41,6 +49,9 @@ class Detector:
     across: bool = False
     "Looks at neighbouring lines together."
 
+    names: bool = False
+    "Finds who and where, not what lets in: it gets a pseudonym once secrets are hidden."
+
 
 SECRETS: Final = (
     Detector(secret_shapes.TOKEN_HINT, lambda text, cut: secret_shapes.tokens(text, cut=cut)),
@@ -53,7 +64,17 @@ SECRETS: Final = (
 )
 """What `secrets` hides."""
 
-LEVELS: Final[Mapping[RedactionLevel, tuple[Detector, ...]]] = {"secrets": SECRETS, "none": ()}
+ALL: Final = (
+    *SECRETS,
+    Detector(identity_shapes.HINT, lambda text, _: identity_shapes.identities(text), names=True),
+)
+"""What `all` hides: hosts, users, addresses and home paths besides."""
+
+LEVELS: Final[Mapping[RedactionLevel, tuple[Detector, ...]]] = {
+    "secrets": SECRETS,
+    "all": ALL,
+    "none": (),
+}
 
 _CUTS: Final = frozenset({200, MAX_TEXT, 16_384})
 """Lengths at which texts are cut on their way here: `RankRow.last_line`, evidence, events."""
@@ -64,9 +85,12 @@ _MOST_ROUNDS: Final = 8
 _RUN: Final = re.compile("[A-Za-z0-9]{8,}")
 
 
-def redact(data: ReportData, level: RedactionLevel = "secrets") -> ReportData:
+def redact(
+    data: ReportData, level: RedactionLevel = "secrets", hosts: Iterable[str] = ()
+) -> ReportData:
     """The same report without secrets, and with what was hidden in `redaction`.
 
+    `hosts` are names known from the structure of the logs, which `all` hides wherever they stand.
     Redacting twice changes nothing, and `none` leaves a report as it is.
     """
     detectors = LEVELS[level]
@@ -75,18 +99,29 @@ def redact(data: ReportData, level: RedactionLevel = "secrets") -> ReportData:
     body = replace(data, redaction=Redaction())
     seen = _Collector()
     Walk(seen).walk(body)
-    vault = _Vault(_suspects(detectors, list(seen.texts)))
-    if vault.suspects or seen.named:
+    names = Pseudonyms(hosts) if level == "all" else None
+    vault = _Vault(_suspects(detectors, list(seen.texts)), names)
+    if names is not None:
+        names.begin(seen.texts)
+    if vault.suspects or seen.named or names is not None:
         body = Walk(vault).walk(body)
-    if vault.anchors:
+    if vault.anchors or (names is not None and names.known):
         body = Walk(_Again(vault)).walk(body)
-    return replace(body, redaction=Redaction(level, data.redaction.hidden + vault.hidden))
+    before, count = data.redaction, names.count if names is not None else 0
+    return replace(
+        body, redaction=Redaction(level, before.hidden + vault.hidden, before.pseudonyms + count)
+    )
 
 
 def redact_text(text: str, level: RedactionLevel = "secrets") -> str:
     """One message without secrets: for what is printed beside a report."""
     detectors = LEVELS[level]
-    return _Vault({text: detectors}).text(text) if detectors else text
+    if not detectors:
+        return text
+    vault = _Vault({text: detectors}, Pseudonyms() if level == "all" else None)
+    if vault.names is not None:
+        vault.names.begin([text])
+    return vault.again(vault.text(text))
 
 
 AnError = TypeVar("AnError", bound=HcpLogscanError)
@@ -119,9 +154,14 @@ def _suspects(detectors: Sequence[Detector], texts: Sequence[str]) -> dict[str, 
 class _Vault:
     """The secrets of one report: each has one placeholder."""
 
-    def __init__(self, suspects: Mapping[str, Sequence[Detector]]) -> None:
+    def __init__(
+        self, suspects: Mapping[str, Sequence[Detector]], names: Pseudonyms | None = None
+    ) -> None:
         self.suspects = suspects
         "Texts that may hold a secret, and the detectors to ask."
+
+        self.names = names
+        "None where names are shown."
 
         self.anchors: dict[str, list[tuple[int, str]]] = {}
         "Longest run of letters and digits -> where it begins in which secrets."
@@ -159,24 +199,36 @@ class _Vault:
         """A value of its own field, which the name of another field says what it is."""
         how = secret_names.strength(name)
         if how is None or not secret_names.is_secret(value, how) or _covered(value):
-            return self.text(value)
+            shown = self.text(value)
+            return shown if self.names is None else self._named(name, shown)
         return self._placeholder(value.strip(), secret_names.kind_of(name))
+
+    def _named(self, name: str, value: str) -> str:
+        """The value without what `name=value` says of it: a host, a user."""
+        lead = f"{name}="
+        spans = identity_shapes.identities(lead + value)
+        found = [(start - len(lead), end - len(lead), kind) for start, end, kind in spans]
+        return self._put(value, [span for span in found if span[0] >= 0], [])
 
     def _settled(self, text: str, detectors: Sequence[Detector]) -> str:
         """The text after as many rounds as change it: what is left shows no secret."""
-        for _ in range(_MOST_ROUNDS):
-            before = text
-            text = self._once(text, detectors)
-            if text == before:
-                break
+        for names in (False, True):
+            some = [detector for detector in detectors if detector.names is names]
+            for _ in range(_MOST_ROUNDS if some else 0):
+                before = text
+                text = self._once(text, some)
+                if text == before:
+                    break
         return text
 
     def _once(self, text: str, detectors: Sequence[Detector]) -> str:
         hidden = [match.span() for match in _PLACEHOLDER.finditer(text)]
         cut = len(text) in _CUTS and not hidden
         spans = [span for detector in detectors for span in detector.find(text, cut)]
-        if not spans:
-            return text
+        return self._put(text, spans, hidden) if spans else text
+
+    def _put(self, text: str, spans: list[Span], hidden: list[tuple[int, int]]) -> str:
+        """The text with placeholders for these spans."""
         parts: list[str] = []
         position = 0
         for start, end, kind in _merged(spans, hidden):
@@ -191,6 +243,8 @@ class _Vault:
         return "".join((*parts, text[position:]))
 
     def _placeholder(self, secret: str, kind: str) -> str:
+        if self.names is not None and kind in identity_shapes.KINDS:
+            return self.names(kind, secret)
         if secret not in self._placeholders:
             self._next += 1
             while self._next in self._used:
@@ -220,7 +274,8 @@ class _Vault:
         for start, end, _ in _apart(spans):
             parts += (text[position:start], self._placeholders[text[start:end]])
             position = end
-        return "".join((*parts, text[position:])) if parts else text
+        text = "".join((*parts, text[position:])) if parts else text
+        return text if self.names is None else self.names.hide(text)
 
 
 class _Again:

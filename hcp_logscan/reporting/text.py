@@ -259,4 +259,6 @@ def health_line(data: ReportData) -> str:
         parts.append(f"missing {words.ranks(health.ranks_missing)}")
     if data.redaction.hidden:
         parts.append(f"{words.plural(data.redaction.hidden, 'secret')} hidden")
+    if data.redaction.pseudonyms:
+        parts.append(f"{words.plural(data.redaction.pseudonyms, 'name')} replaced")
     return "; ".join(parts)

@@ -80,8 +80,9 @@ def test_redacted_report_says_the_same_but_for_the_secrets(make, tmp_path):
     before, after = json.loads(render_json(plain)), json.loads(render_json(shown))
 
     jsonschema.validate(after, load_schema())
-    assert before.pop("redaction") == {"level": "none", "hidden": 0}
-    assert after.pop("redaction") == {"level": "secrets", "hidden": shown.redaction.hidden}
+    assert before.pop("redaction") == {"level": "none", "hidden": 0, "pseudonyms": 0}
+    hidden = shown.redaction.hidden
+    assert after.pop("redaction") == {"level": "secrets", "hidden": hidden, "pseudonyms": 0}
     assert without_secrets(before, after) == after
 
 
@@ -149,10 +150,45 @@ def test_unreadable_file_is_named_without_its_secret(tmp_path, capsys):
     assert FILE_TOKEN in capsys.readouterr().err
 
 
-def test_unknown_level_is_a_usage_error(tmp_path, capsys):
-    with pytest.raises(UsageError, match="known are secrets, none"):
+def test_unknown_level_is_a_usage_error(tmp_path):
+    with pytest.raises(UsageError, match="known are secrets, all, none"):
         scan(tmp_path, redact="some")
-    assert main([str(tmp_path), "--redact", "all"]) == 2  # not built, so not offered
+    assert main([str(tmp_path), "--redact", "some"]) == 2
+
+
+def placed(run):
+    """Hosts, a user, an address and a secret, in paths, tables, tracebacks and messages."""
+    run = run / "of-bschmidt"
+    shutil.copytree(FIXTURES / "exception-rank1" / "run", run / "gpu-a07")
+    for path in run.rglob("*.log"):
+        text = path.read_text().replace("host      : node0", "host      : gpu-a07.hpc.example.org")
+        text = text.replace("/workspace/", "/home/bschmidt/")
+        said = "RuntimeError: injected failure in train_step"
+        text = text.replace(said, f"{said}: api_key={PASSWORD} 203.0.113.9 a.b@example.edu gpu-a07")
+        path.write_text(text)
+    return run, ("gpu-a07", "example.org", "bschmidt", "203.0.113.9", "a.b@", PASSWORD)
+
+
+def test_no_output_at_the_level_all_says_who_and_where(tmp_path, monkeypatch, capsys):
+    run, names = placed(tmp_path)
+    report = scan(run, redact="all", workers=2)
+    shown, tables = report.data, report.data_with_tables()
+
+    assert all(name in repr(scan(run, redact="none").data_with_tables()) for name in names)
+    for suffix, render in RENDERERS.items():
+        document = text_of(render(tables if suffix in WITH_TABLES else shown, Wishes()))
+        assert not [name for name in names if name in document]
+        assert "host-1" in document
+        assert "names replaced" in document or suffix in {".json", ".sarif", ".parquet"}
+    assert tables.findings == shown.findings
+    assert set(tables.tables["exits"]["host"].drop_nulls()) == {"host-1"}
+    jsonschema.validate(json.loads(report.to_json()), load_schema())
+
+    monkeypatch.chdir(tmp_path)
+    main([str(run), "--redact", "all", "-f", "json"])
+    assert capsys.readouterr().out == report.to_json()
+    main([str(tmp_path / "home" / "bschmidt" / "nothing"), "--redact", "all"])
+    assert "/home/user-1/nothing" in capsys.readouterr().err
 
 
 def test_levels_of_the_command_line_are_those_of_the_model():

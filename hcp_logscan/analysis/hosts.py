@@ -1,0 +1,27 @@
+"""Names of hosts and pods that the structure of the logs gives away: prefixes, paths, columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+    from hcp_logscan.sources.discover import LogFile
+
+
+def hosts(events: Mapping[str, pl.DataFrame], files: Sequence[LogFile]) -> tuple[str, ...]:
+    """Every name once, in order; what has no letter is a node's number and no name.
+
+    `events` have their column `stream`, whose key holds the host behind an `h`.
+    """
+    named = {file.hints.node for file in files}
+    for frame in events.values():
+        if "host" in frame.columns:
+            named.update(frame["host"].drop_nulls().unique().to_list())
+        if "stream" in frame.columns:
+            streams = frame["stream"].drop_nulls().unique()
+            named.update(streams.str.extract(r"^h([^,]+)").drop_nulls().to_list())
+    return tuple(sorted(name for name in named if name and any(map(str.isalpha, name))))
