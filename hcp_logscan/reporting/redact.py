@@ -23,6 +23,7 @@ from hcp_logscan.reporting import (
     identity_shapes,
     secret_blocks,
     secret_names,
+    secret_phrases,
     secret_shapes,
 )
 from hcp_logscan.reporting.identities import Pseudonyms
@@ -60,6 +61,7 @@ SECRETS: Final = (
         lambda text, cut: secret_shapes.in_context(text, cut=cut),
     ),
     Detector(secret_names.NAME_HINT, lambda text, _: secret_names.named(text)),
+    Detector(secret_phrases.HINT, lambda text, _: secret_phrases.phrases(text)),
     Detector(secret_blocks.HINT, lambda text, _: secret_blocks.in_text(text), across=True),
 )
 """What `secrets` hides."""
