@@ -199,12 +199,12 @@ def scan(
     of further rules and line formats (docs/formats.md); `params` maps a rule id to the parameters
     it overrides; the other options are those of the command line. What the logs say goes before
     `world_size`, `gpu` and `precision`, those before `.hcp-logscan.toml` in the run directory.
-    `peak_tflops` is the dense peak of one GPU at the precision of the run. `redact` says what
-    `Report.data`, every document and every error message hide; `Report.tables` and `Report.facts`
-    are never redacted. `workers` above 1 starts fresh interpreters, so a script needs the usual `if
-    __name__ == "__main__":`. The engine "dask" has the workers of the cluster at `scheduler`, else
-    as many processes as `workers` says, else one per CPU. `begun` is a scan that the command line
-    began, with its formats.
+    `peak_tflops` is the dense peak of one GPU at the precision of the run. `redact` ("secrets",
+    "all" or "none") says what `Report.data`, every document and every error message hide;
+    `Report.tables` and `Report.facts` are never redacted. `workers` above 1 starts fresh
+    interpreters, so a script needs the usual `if __name__ == "__main__":`. The engine "dask" has
+    the workers of the cluster at `scheduler`, else as many processes as `workers` says, else one
+    per CPU. `begun` is a scan that the command line began, with its formats.
 
     Raises HcpLogscanError: with `exit_code` 2 for a path, rule or option that cannot be used, with
     3 where nothing was understood.

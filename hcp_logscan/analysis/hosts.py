@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -12,16 +13,21 @@ if TYPE_CHECKING:
     from hcp_logscan.sources.discover import LogFile
 
 
+_DEVICE: Final = re.compile(r"(?i:gpu)s?[-_.]?\d{1,3}")
+"""A folder per GPU has its name from the device, which says nothing of the host."""
+
+
 def hosts(events: Mapping[str, pl.DataFrame], files: Sequence[LogFile]) -> tuple[str, ...]:
     """Every name once, in order; what has no letter is a node's number and no name.
 
     `events` have their column `stream`, whose key holds the host behind an `h`.
     """
-    named = {file.hints.node for file in files}
+    nodes = {file.hints.node for file in files}
+    named = {node for node in nodes if node and not _DEVICE.fullmatch(node)}
     for frame in events.values():
         if "host" in frame.columns:
             named.update(frame["host"].drop_nulls().unique().to_list())
         if "stream" in frame.columns:
             streams = frame["stream"].drop_nulls().unique()
             named.update(streams.str.extract(r"^h([^,]+)").drop_nulls().to_list())
-    return tuple(sorted(name for name in named if name and any(map(str.isalpha, name))))
+    return tuple(sorted(name for name in named if any(map(str.isalpha, name))))

@@ -61,7 +61,9 @@ class Pseudonyms:
         self._beginnings: set[str] = set()
         "Of those names, up to each of their runs of letters and digits."
 
-        self._waiting = sorted({name for name in hosts if is_host(name)}, key=_natural)
+        given = set(hosts)
+        self._used.update(name for name in given if PSEUDONYM.fullmatch(name))
+        self._waiting = sorted(filter(is_host, given), key=_natural)
 
     @property
     def count(self) -> int:

@@ -14,6 +14,7 @@ from hcp_logscan.model.finding import Location
 from hcp_logscan.model.report import ConfigEntry, Redaction
 from hcp_logscan.reporting.json import render_json
 from hcp_logscan.reporting.redact import redact, redact_text
+from hcp_logscan.rules.load import load_rules
 
 
 def test_names_are_replaced_and_nothing_else():
@@ -121,6 +122,16 @@ def test_name_in_one_field_hides_the_value_in_another():
     values = [entry.value for entry in shown.full_config]
     assert shown.facts == {"message": "ip-1 refused token=[redacted token 1]"}
     assert values == ["host-1", "user-1", "host-1", "localhost", "[redacted token 2]"]
+
+
+def test_texts_of_rules_name_nobody():
+    texts = [
+        text
+        for rule in load_rules()
+        for text in (rule.summary, rule.why, rule.fix, *rule.false_positives, *rule.references)
+    ]
+
+    assert redact_text("\n".join(texts), "all") == "\n".join(texts)
 
 
 def test_numbers_that_a_log_uses_are_passed_over():
