@@ -45,12 +45,21 @@ _GENERIC_USERS: Final = frozenset(
     | {"site-packages", "unknown", "pytorch", "jenkins", "builder"}
 )
 
+_CODE: Final = frozenset(
+    {"args", "attribute", "bool", "bytes", "cfg", "cls", "conf", "config", "ctx", "dict", "env"}
+    | {"getpass", "int", "kwargs", "list", "object", "opt", "options", "opts", "optional", "os"}
+    | {"params", "platform", "pwd", "request", "required", "self", "set", "settings", "socket"}
+    | {"str", "string", "sys", "tuple", "type", "address", "host", "hostname", "name", "port"}
+    | {"proxy", "server", "xxx", "foo", "bar", "example"}
+)
+"""What stands where a name does in code, in its types and in its descriptions."""
+
 _NAME: Final = r"(?>[A-Za-z0-9][A-Za-z0-9_-]{0,62}(?:\.[A-Za-z0-9][A-Za-z0-9_-]{0,62}){0,8})"
 _START: Final = r"(?<![A-Za-z0-9_.-])"
 _USER: Final = r"[A-Za-z_][A-Za-z0-9_.-]{0,62}[A-Za-z0-9_-]"
 _IS: Final = r"(?:\\{0,2}[\"']?[ \t]{0,12}[=:][ \t]{0,12}\\{0,2}[\"']?|[ \t]\.{2,80}[ \t])"
 _LOGIN: Final = r"(?:[^\s/@\"'<>]{1,300}|[^\s/@:]{0,64}:\[redacted [a-z ]{1,40} \d{1,6}\])@"
-_LIST: Final = rf"(?P<v>{_NAME}(?:\[[0-9,-]{{1,200}}\])?)"
+_LIST: Final = rf"(?P<v>{_NAME}(?:\[[A-Za-z]{{0,8}}\d[A-Za-z0-9,-]{{0,200}}\])?)"
 """A host, or several as Slurm abbreviates them: `node[01-04]`."""
 
 
@@ -60,9 +69,13 @@ def is_host(name: str) -> bool:
     >>> [is_host(name) for name in ("node07", "hydra", "10.0.0.7", "localhost", "3", "host-2")]
     [True, True, False, False, False, False]
     """
-    if name.lower() in _GENERIC_HOSTS or PSEUDONYM.fullmatch(name):
+    if name.lower() in _GENERIC_HOSTS or _is_code(name) or PSEUDONYM.fullmatch(name):
         return False
     return len(name) > 1 and any(map(str.isalpha, name)) and not _is_version(name)
+
+
+def _is_code(name: str) -> bool:
+    return name.lower().partition(".")[0] in _CODE
 
 
 def _is_version(name: str) -> bool:
@@ -75,13 +88,30 @@ def _numbered_host(name: str) -> bool:
     return is_host(name) and suffix not in FILE_SUFFIXES and any(map(str.isdigit, name))
 
 
+def _certain_host(name: str) -> bool:
+    """A name that stands behind `node` or `host`, where numbers and devices stand, too.
+
+    >>> [_certain_host(name) for name in ("gpu-a01", "dgx12", "cpu0", "rank3", "memory", "a.log")]
+    [True, True, False, False, False, False]
+    """
+    return _numbered_host(name) and _DEVICE.match(name) is None
+
+
+_DEVICE: Final = re.compile(
+    r"(?i:attempt|bf|cpu|cuda|device|eth|fp|gpu|group|ib|id|iter|layer|level|local|mlx|numa|port|rank"
+    r"|socket|stage|step|task|tp|pp|dp|cp|v)[_-]?\d"
+)
+
+
 def is_user(name: str) -> bool:
     """Whether a name that stands where users do is somebody's.
 
     >>> [is_user(name) for name in ("alice", "root", "user-1", "x", "train.py")]
     [True, False, False, False, False]
     """
-    if name.lower() in _GENERIC_USERS or PSEUDONYM.fullmatch(name) or len(name) < 2:
+    if name.lower() in _GENERIC_USERS or _is_code(name) or PSEUDONYM.fullmatch(name):
+        return False
+    if len(name) < 2:
         return False
     stem, dot, suffix = name.rpartition(".")
     return not (dot and stem and suffix.lower() in FILE_SUFFIXES)
@@ -188,7 +218,19 @@ SHAPES: Final = (
         lambda v: "." not in v and is_host(v),
     ),
     _host(r"\]:\d", r"\b(?:at|by|from|on|peer|to|with) \[<host>\]:\d{2,5}\b"),
-    _host(r" of \(", r"\baddress(?:es)? of \(<host>, \d"),
+    _host(r"(?: of| to) \(", r"\b(?:address(?:es)? of|connect(?:ed|ing)? to) \(<host>, \d"),
+    _host("(?:to|resolve) host", r"\bconnect to host <host> port \d"),
+    _host("(?:to|resolve) host", r"\bresolve host(?:name)?:? [\"']?<host>"),
+    _host("slurmstepd-", r"\bslurmstepd-<host>: "),
+    # Open MPI: [host:pid] *** …
+    _host(r":\d+\] ", r"(?m:^|\s)\[<host>:\d{1,10}\] (?=\*\*\*|\[ ?\d|[A-Z]{3,16} ERROR|mca)"),
+    _host("WORLD INFO", r"\bWORLD INFO DICT: \{'<host>'"),
+    _host(
+        "(?i:node|host)",
+        r"(?i:\b(?:for|from|on|to) (?:node|host)s?:? |\b(?:node|host)s? ?[:=] ?[\"'\[]{0,2})"
+        r"(?P<v>(?<![A-Za-z0-9_.-])[A-Za-z]" + _NAME + r")(?![(/\[=])",
+        _certain_host,
+    ),
     _host("node ", r"\bRank \d{1,7}, node <host>, device"),
     _host(r"P=\d", r"\|[DPT]P=\d{1,6}\|<host>\]:"),
     _host("he node '", r"\b[Tt]he node '(?P<v>[A-Za-z0-9.-]{1,253})_\d{1,10}_\d{1,6}'"),
@@ -211,8 +253,8 @@ SHAPES: Final = (
         r"(?<![\w./:@-])(?P<v>[a-z_][a-z0-9_-]{1,31})@" + _NAME + r"(?=:[~/ ]|[~/ :]{0,64}[$#] )",
     ),
     _user(
-        r"(?i:/(?:home|homes|users)/)",
-        r"/(?:home|homes|users|Users)/<user>(?=[/\s\"':;,)\]}>|\\]|\.?$|\.\s)",
+        r"(?i:/(?:home\d{0,2}|homes|users|mail)/)",
+        r"/(?:home\d{0,2}|homes|users|Users|var/(?:spool/)?mail)/<user>(?=[/\s\"':;,)\]}>|\\]|\.?$|\.\s)",
     ),
     _user(r"\\Users\\", r"\b[A-Za-z]:\\{1,2}Users\\{1,2}<user>"),
     _user("~", r"(?<![\w/.~-])~(?P<v>[a-z_][a-z0-9_-]{1,31})/"),
