@@ -27,10 +27,11 @@ from hcp_logscan.reporting import (
     secret_shapes,
 )
 from hcp_logscan.reporting.identities import Pseudonyms
+from hcp_logscan.reporting.spans import apart, merged
 from hcp_logscan.reporting.walk import Walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from hcp_logscan.model.report import RedactionLevel, ReportData
     from hcp_logscan.reporting.secret_shapes import Span
@@ -233,7 +234,7 @@ class _Vault:
         """The text with placeholders for these spans."""
         parts: list[str] = []
         position = 0
-        for start, end, kind in _merged(spans, hidden):
+        for start, end, kind in merged(spans, hidden):
             secret = text[start:end]
             if _covered(secret):
                 continue
@@ -273,7 +274,7 @@ class _Vault:
         ]
         parts: list[str] = []
         position = 0
-        for start, end, _ in _apart(spans):
+        for start, end, _ in apart(spans):
             parts += (text[position:start], self._placeholders[text[start:end]])
             position = end
         text = "".join((*parts, text[position:])) if parts else text
@@ -335,34 +336,3 @@ def _plain(text: str) -> str:
 def _covered(secret: str) -> bool:
     """Whether nothing is left to hide."""
     return not _PLACEHOLDER.sub("", secret).strip()
-
-
-def _merged(spans: Iterable[Span], hidden: Iterable[tuple[int, int]]) -> Iterator[Span]:
-    """Spans that overlap become one, the kind is that of the first detector.
-
-    A placeholder that a span cuts is taken whole.
-    """
-    ranked = [(start, end, order, kind) for order, (start, end, kind) in enumerate(spans)]
-    most = len(ranked)
-    ranked += [(start, end, most, "") for start, end in hidden]
-    ranked.sort()
-    current: tuple[int, int, int, str] | None = None
-    for start, end, order, kind in ranked:
-        if current is not None and start < current[1]:
-            best = min(current[2:], (order, kind))
-            current = (current[0], max(current[1], end), *best)
-            continue
-        if current is not None and current[3]:
-            yield current[0], current[1], current[3]
-        current = (start, end, order, kind)
-    if current is not None and current[3]:
-        yield current[0], current[1], current[3]
-
-
-def _apart(spans: Iterable[Span]) -> Iterator[Span]:
-    """Spans in order, without those that overlap an earlier one."""
-    position = 0
-    for span in sorted(spans, key=lambda span: (span[0], -span[1])):
-        if span[0] >= position:
-            yield span
-            position = span[1]
