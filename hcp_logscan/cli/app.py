@@ -317,15 +317,10 @@ def run(
         else:
             from hcp_logscan.cli.baseline import known_good
             from hcp_logscan.cli.triage import Wanted, distinct, folders, triage
-            from hcp_logscan.sources.discover import Selection
             from hcp_logscan.sources.settings import Settings
 
             gate = Gate(_statuses(expect), fail_on, strict)
-            selection = Selection.of(include or (), exclude or (), rank_regex)
-            if formats:
-                from hcp_logscan.rules.formats import load_formats
-
-                selection = replace(selection, formats=load_formats(formats))
+            selection = _selection(include or (), exclude or (), rank_regex, formats or ())
             runs = distinct(run_dirs)
             if engine is not Engine.LOCAL and (follow or len(runs) > 1):
                 raise UsageError("--engine dask scans one RUN_DIR, once: without --follow.")
@@ -395,6 +390,22 @@ def _statuses(expect: Sequence[str] | None) -> tuple[str, ...]:
         if word not in STATUSES:
             raise UsageError(f"--expect {word}: no such status. Known: {', '.join(STATUSES)}.")
     return words
+
+
+def _selection(
+    include: Sequence[str],
+    exclude: Sequence[str],
+    rank_regex: str | None,
+    formats: Sequence[Path],
+) -> Selection:
+    from hcp_logscan.sources.discover import Selection
+
+    selection = Selection.of(include, exclude, rank_regex)
+    if not formats:
+        return selection
+    from hcp_logscan.rules.formats import load_formats
+
+    return replace(selection, formats=load_formats(formats))
 
 
 def _outputs(paths: Sequence[Path] | None) -> list[Path]:
