@@ -29,6 +29,7 @@ Files: TypeAlias = dict[str, list[str]]
 
 TWO_NODES: Final = frozenset(
     {"nodes", "pods", "pod_files", "stern", "pdsh", "docker_compose", "torchx", "role", "deepspeed"}
+    | {"skypilot"}
 )
 """Layouts of two nodes with half of the ranks each."""
 
@@ -1000,6 +1001,13 @@ def torchx(job: Job, lines: list[Line]) -> Files:
     return {"console.log": _one_console(job, lines, heads)}
 
 
+def skypilot(job: Job, lines: list[Line]) -> Files:
+    """Sky logs: two nodes, each line behind the name, the number and the address of its own."""
+    heads = ("(head, rank=0, pid=3808)", "(worker1, rank=1, pid=2769, ip=10.0.0.12)")
+    coloured = (f"\x1b[36m{heads[0]}\x1b[0m ", f"\x1b[36m{heads[1]}\x1b[0m ")
+    return {"run.log": _one_console(job, lines, coloured)}
+
+
 def mpirun(job: Job, lines: list[Line]) -> Files:
     """mpirun --tag-output, one process per GPU."""
     texts: list[str] = []
@@ -1074,11 +1082,12 @@ LAYOUTS: Final[dict[str, Callable[[Job, list[Line]], Files]]] = {
     "role": role,
     "deepspeed": deepspeed,
     "sbatch": sbatch,
+    "skypilot": skypilot,
 }
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "torchrun_tee": ("torchrun_tee",),
-    "console": ("console", "torchx", "pods", "stern", "pdsh", "docker_compose"),
+    "console": ("console", "torchx", "pods", "stern", "pdsh", "docker_compose", "skypilot"),
     "redirects": ("redirects",),
     "nodes": ("nodes", "pod_files", "role"),
     "srun_label": ("srun_label", "mpirun"),

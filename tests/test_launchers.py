@@ -36,7 +36,7 @@ def test_ranks_are_told_by_node_and_local_rank_or_by_task(layout, tmp_path):
     assert sorted(report.tables["assertions"]["rank"]) == list(range(8))
 
 
-@pytest.mark.parametrize("layout", ["mpirun", "pods", "stern", "torchx"])
+@pytest.mark.parametrize("layout", ["mpirun", "pods", "stern", "torchx", "skypilot"])
 def test_prefixes_are_the_same_line_by_line_by_columns_and_in_any_split(
     layout, tmp_path, monkeypatch
 ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,3 +60,38 @@ def test_every_pair_that_does_not_occur_has_a_reason() -> None:
     assert set(PAIRS) == set(TRAINERS)
     met = {launcher for mine in PAIRS.values() for launcher in mine}
     assert met == set(LAUNCHERS) == set(WHY_NOT)
+
+
+AGAIN = (
+    ("torchtitan", "srun_label"),
+    ("torchtitan", "slurm_tasks"),
+    ("torchtitan", "role"),
+    ("verl", "ray_bare"),
+    ("nemo-rl", "sbatch"),
+    ("nemo-1", "slurm_tasks"),
+    ("nanotron", "console"),
+    ("megatron-0.9", "slurm_tasks"),
+    ("megatron-main", "sbatch"),
+    ("bridge-main", "slurm_nodes"),
+    ("megatron-deepspeed", "deepspeed"),
+)
+"""What marks a second start differs: a configuration, torchrun's or srun's words, step numbers."""
+
+
+@pytest.mark.parametrize(("trainer", "launcher"), AGAIN)
+def test_a_second_start_in_the_same_files_is_a_second_attempt(
+    trainer: str, launcher: str, tmp_path: Path
+) -> None:
+    truth, job = TRAINERS[trainer], Job(layout=launcher, attempts=2)
+    lines = [line for line in truth.lines(Job(layout=launcher)) if line.attempt == 0]
+    later = [
+        replace(line, attempt=1, text=line.text.replace("2026-03-01 09:", "2026-03-01 11:"))
+        for line in crashed(lines)
+    ]
+    run = write(LAUNCHERS[launcher](job, lines + later), tmp_path / "run")
+    found = examine(run, Options(world_size=RANKS if truth.untold else None))
+
+    assert [one.facts["iterations_finished"] for one in found.attempts] == [3, 3]
+    assert [one.outcome == "failed" for one in found.attempts] == [False, True]
+    assert {one.verdict.status for one in found.attempts} == {truth.verdict}
+    assert set(found.events["tracebacks"]["attempt"].to_list()) == {1}

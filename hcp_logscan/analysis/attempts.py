@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from hcp_logscan.analysis import rotated
+from hcp_logscan.analysis import restarts, rotated
+from hcp_logscan.analysis.by_file import ByFile
 from hcp_logscan.analysis.config import START_UP
 from hcp_logscan.model.events import in_order
 
@@ -36,22 +37,6 @@ class _Segment:
     file: int
     start: int
     ordinal: int
-
-
-class _ByFile:
-    """Event tables cut by file, each in one pass: a run has thousands of files."""
-
-    def __init__(self, tables: Mapping[str, pl.DataFrame]) -> None:
-        self._tables = tables
-        self._parts: dict[str, dict[object, pl.DataFrame]] = {}
-
-    def rows(self, table: str, file: int) -> pl.DataFrame:
-        """The rows of one file in one table."""
-        if table not in self._parts:
-            parts = self._tables[table].partition_by("file", as_dict=True, maintain_order=True)
-            self._parts[table] = {key[0]: part for key, part in parts.items()}
-        found = self._parts[table].get(file)
-        return self._tables[table].clear() if found is None else found
 
 
 def own_blocks(blocks: pl.DataFrame) -> pl.DataFrame:
@@ -75,7 +60,7 @@ def _launcher_traceback() -> pl.Expr:
     return pl.col("exception").str.contains("|".join(LAUNCHER_ERRORS))
 
 
-def _worker_lines(tables: _ByFile, file: int) -> list[int]:
+def _worker_lines(tables: ByFile, file: int) -> list[int]:
     lines: list[int] = []
     for table in _WORKER_TABLES:
         frame = tables.rows(table, file)
@@ -85,7 +70,7 @@ def _worker_lines(tables: _ByFile, file: int) -> list[int]:
     return sorted(lines)
 
 
-def _failed_lines(tables: _ByFile, file: int) -> list[int]:
+def _failed_lines(tables: ByFile, file: int) -> list[int]:
     """Line of the n-th `failed (exitcode` of a file: the last of the agents' n-th ones."""
     exits = tables.rows("exits", file).filter(pl.col("kind") == "failed_line")
     nth: dict[int, int] = {}
@@ -97,7 +82,7 @@ def _failed_lines(tables: _ByFile, file: int) -> list[int]:
     return [nth[number] for number in sorted(nth)]
 
 
-def _segments(tables: _ByFile, file: int) -> list[_Segment]:
+def _segments(tables: ByFile, file: int) -> list[_Segment]:
     """Cut one file at repeated start-up markers and behind failures that workers survive."""
     cuts: list[int] = []
     failed = _failed_lines(tables, file)
@@ -120,7 +105,7 @@ def _segments(tables: _ByFile, file: int) -> list[_Segment]:
     return [_Segment(file, start, ordinal) for ordinal, start in enumerate(starts_at)]
 
 
-def _stamps(tables: _ByFile, files: Iterable[int]) -> dict[int, pl.DataFrame]:
+def _stamps(tables: ByFile, files: Iterable[int]) -> dict[int, pl.DataFrame]:
     """The dated lines of each file: `line` and `time`."""
     found = {}
     for file in files:
@@ -190,7 +175,7 @@ def _launches(
 
 
 def _follow(
-    tables: _ByFile, file: int, launches: Sequence[_Launch]
+    tables: ByFile, file: int, launches: Sequence[_Launch]
 ) -> tuple[list[tuple[int, int]], bool]:
     """(first line, attempt) of a file without start-up markers, and whether that is guessed.
 
@@ -249,7 +234,7 @@ def _boundaries(
     tables: Mapping[str, pl.DataFrame], files: Sequence[LogFile], members: Sequence[int]
 ) -> tuple[list[tuple[int, int, int]], bool]:
     """Rows (file, line, attempt), and whether one is guessed."""
-    split = _ByFile(tables)
+    split = ByFile(tables)
     rows: list[tuple[int, int, int]] = []
     guessed = False
     numbered = sorted({n for i in members if (n := files[i].hints.attempt) is not None})
@@ -266,6 +251,8 @@ def _boundaries(
     else:
         started = tables["blocks"].filter(pl.col("source").is_in(START_UP))
         with_start = set(started["file"].to_list())
+        if not with_start.intersection(free):
+            segments = {file: _anew(split, file, mine) for file, mine in segments.items()}
         # a file without start-ups, cut by as many failures, is another node's or the launcher's
         most = max((len(segments[file]) for file in free if file in with_start), default=0)
         alike = {f for f in free if f not in with_start and len(segments[f]) == most > 1}
@@ -278,6 +265,7 @@ def _boundaries(
         launches = _launches([segments[file] for file in leading], dated)
         for attempt, launch in enumerate(launches):
             rows.extend((segment.file, segment.start, attempt) for segment in launch.segments)
+        raised = restarts.raised(split, rows) if len(launches) > 1 else {}
         for file in sorted(set(free) - set(leading)):
             if files[file].kind == "dump":  # written over by each attempt: the last one's, if any's
                 rows.append((file, 0, max(len(launches) - 1, 0)))
@@ -289,11 +277,21 @@ def _boundaries(
                 continue
             mine_rows, unsure = _follow(split, file, launches)
             guessed |= unsure
+            if len(launches) > 1 and not split.rows("iterations", file).height:
+                mine_rows = restarts.silent(split, file, len(launches), raised)
             rows.extend((file, line, attempt) for line, attempt in mine_rows)
     return rows, guessed
 
 
-def _as_many(tables: _ByFile, file: int, mine: list[_Segment], attempts: int) -> list[_Segment]:
+def _anew(tables: ByFile, file: int, mine: list[_Segment]) -> list[_Segment]:
+    """Segments of a file of a trainer that prints no start-up marker."""
+    if len(mine) > 1:
+        return mine
+    cuts = restarts.anew(tables, file)
+    return [_Segment(file, start, ordinal) for ordinal, start in enumerate([0, *cuts])]
+
+
+def _as_many(tables: ByFile, file: int, mine: list[_Segment], attempts: int) -> list[_Segment]:
     """Segments of a console beside attempt directories, by failures where starts are missing."""
     failed = _failed_lines(tables, file)[: attempts - 1]
     if len(mine) >= attempts or len(failed) + 1 <= len(mine):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from hcp_logscan.model.finding import Verdict
     from hcp_logscan.sources.place import Place
 
-_NO_RUN: Final = frozenset({"gpus", "drift"})
+_NO_RUN: Final = frozenset({"gpus", "drift", "failed_steps"})
 """Event tables that job scripts and strangers fill, too: they make no training log."""
 
 RUN_EVENTS: Final = ("drift", "truncated", "unreadable")

@@ -148,6 +148,7 @@ EVENTS: Final[Mapping[str, EventTable]] = {
         },
     ),
     "killers": EventTable("kernel or scheduler lines that say who ended processes", {"kind": _STR}),
+    "failed_steps": EventTable("srun says that tasks of its step failed", {}),
     "timeouts": EventTable(
         "a collective that timed out", {"operation": _STR, "milliseconds": _INT}
     ),

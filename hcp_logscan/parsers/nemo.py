@@ -2,7 +2,8 @@
 
 Written from NeMo ``lightning/pytorch/callbacks/progress_printer.py`` (2.0 to 2.5) and public
 BioNeMo and NeMo performance logs. The order of the metrics varies, values have 3 or 4 significant
-digits and may be in scientific notation. The iteration counts from 0 to the printed last number.
+digits and may be in scientific notation. The iteration counts from 0 to the printed last number,
+and anew in each epoch; ``global_step`` goes on.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from hcp_logscan.parsers.base import LineParser
 def _finish(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(
         (pl.col("step_s").cast(pl.Float64, strict=False) * 1000.0).alias("step_ms"),
+        pl.coalesce("global_step", "iteration").alias("iteration"),
         pl.lit(value=False).alias("cut"),
     )
 
@@ -26,6 +28,7 @@ PARSERS = (
         needles=("| train_step_timing in s:", "| reduced_train_loss:"),
         pattern=r"Training epoch [0-9]+, iteration (?P<iteration>[0-9]+)/(?P<train_iters>[0-9]+)",
         fields={
+            "global_step": r"\| global_step: ([0-9]+)(?: \||$)",
             "consumed_samples": r"consumed_samples: ([0-9]+)",
             "step_s": r"train_step_timing in s: ([0-9.e+-]+)",
             "tflops_per_gpu": r"TFLOPS_per_GPU: ([0-9.e+-]+)",

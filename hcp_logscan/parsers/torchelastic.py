@@ -5,8 +5,8 @@ to 2.13). The agent logs ``failed (exitcode: …)`` for the first failed worker 
 the others, restarts or gives up; the final failure table belongs to the last attempt. Its root
 cause is the failure it *noticed* first.
 
-Kernel and scheduler lines: Linux ``mm/oom_kill.c``, Slurm ``slurmstepd`` and ``slurmd`` (public
-logs).
+Kernel and scheduler lines: Linux ``mm/oom_kill.c``, Slurm ``slurmstepd``, ``slurmd`` and ``srun``
+(public logs).
 """
 
 from __future__ import annotations
@@ -152,6 +152,14 @@ PARSERS = (
         r"| \*\*\*)",
         "slurmstepd: error: *** JOB 77001 ON node01 CANCELLED AT 2026-03-01T10:00:00 DUE TO"
         " PREEMPTION ***",
+    ),
+    LineParser(
+        name="srun-step-failed",
+        table="failed_steps",
+        needles=("srun: error: ",),
+        pattern=r"^srun: error: \S+: tasks? [0-9,-]+: (?:Killed|Terminated|Aborted|Exited|Seg)",
+        sample="srun: error: node01: tasks 0-7: Exited with exit code 1",
+        drift=False,
     ),
     LineParser(
         name="c10d-watchdog-timeout",

@@ -10,6 +10,8 @@ stripped repeatedly. Each says something about the rank; `analysis.ranks` weighs
 * ``[pod/pretrain-worker-1/pytorch] `` kubectl ``--prefix``: a node; `leads` makes the same of
   ``node01: `` and its like
 * ``ain_fp8_mx/0 `` TorchX and NeMo-Run consoles: end of the role name, replica (a node)
+* ``(worker1, rank=1, pid=2769, ip=10.0.0.2) `` SkyPilot: the number of the node; one node has the
+  task's name alone, ``(pretrain, pid=2769) ``
 * ``(Actor[rank=9] pid=77, ip=10.0.0.5) `` Ray: global rank of the actor where it has one
 * ``[20260301 09:14:20][rank-7/8][INFO ] `` Primus: the global rank; it stays, as it holds the time
 * ``2026-05-18 12:51:27.1246 `` and ``[2026-05-18T12:51:27+08:00] `` collectors; ``1078:`` grep -n
@@ -38,6 +40,10 @@ _LABEL: Final = r" {0,6}(?P<label>[0-9]{1,6}):(?: |$)"
 TAG: Final = r"\[(?:[A-Za-z0-9_.-]{1,80}@)?[0-9]{1,10},(?P<tag>[0-9]{1,7})\]<std(?:out|err|diag)>:"
 _POD: Final = r"\[pod/(?P<host>[A-Za-z0-9_.-]{1,253})/[A-Za-z0-9_.-]{1,63}\](?: |$)"
 _REPLICA: Final = r"[A-Za-z_][A-Za-z0-9_.-]{0,80}/(?P<replica>[0-9]{1,6}) "
+_SKY: Final = (
+    r"\([A-Za-z0-9_.-]{1,80}(?:, rank=(?P<sky>[0-9]{1,6}))?, pid=[0-9]{1,10}"
+    r"(?:, ip=[0-9a-fA-F.:]{2,45})?\) "
+)
 _STACK: Final = (
     r"(?:\[rank[0-9]{1,7}\]: ?"
     r"|\[[A-Za-z][A-Za-z_-]{0,40}[0-9]{1,6}\]:"
@@ -51,14 +57,16 @@ _PRIMUS: Final = (
 
 _PREFIX: Final = re.compile(
     (
-        rf"(?:{_GREP}(?=[\[(]))?(?:{_STAMP}(?={_BEFORE}))?(?:{_POD})?(?:{_LABEL}|{TAG})?"
-        rf"(?:{_REPLICA})?(?P<stack>{_STACK})"
+        rf"(?:{_GREP}(?=[\[(]))?(?:{_STAMP}(?={_BEFORE}))?(?:{_SKY})?(?:{_POD})?"
+        rf"(?:{_LABEL}|{TAG})?(?:{_REPLICA})?(?P<stack>{_STACK})"
         rf"(?={_PRIMUS}(?:\[[^\]\n]{{1,60}}\]){{0,4}}?"
         r"\[(?:\[[0-9]{1,3}m)?rank-(?P<logged>[0-9]{1,7})/[0-9]|)"
     ).encode()
 )
 
-HEAD: Final = re.sub(r"\?P<\w+>", "", rf"(?:{_POD})?(?:{_LABEL}|{TAG})?(?:{_REPLICA})?{_STACK}")
+HEAD: Final = re.sub(
+    r"\?P<\w+>", "", rf"(?:{_SKY})?(?:{_POD})?(?:{_LABEL}|{TAG})?(?:{_REPLICA})?{_STACK}"
+)
 """The prefixes of a line that `ODD_HEAD` does not match, without look-ahead and groups."""
 
 ODD_HEAD: Final = rf"^(?:{_GREP}[\[(]|{_STAMP}(?:{_BEFORE}))|{_PRIMUS}"
@@ -81,7 +89,7 @@ class Prefix:
     "Task number of srun --label, or of mpirun --tag-output."
 
     replica: int | None = None
-    "Replica number of TorchX: a node."
+    "Replica number of TorchX, node number of SkyPilot: a node."
 
     host: str | None = None
     "Name of a host or pod: a node. In `key` it stands behind an `h`."
@@ -133,7 +141,8 @@ def split(line: bytes) -> tuple[Prefix, bytes]:
     if match is None or (match.end() == 0 and match["logged"] is None):
         return _NONE, line
     label = match["label"] or match["tag"]
-    said = _parse(match["stack"], label, match["replica"], match["logged"], match["host"])
+    replica = match["replica"] or match["sky"]
+    said = _parse(match["stack"], label, replica, match["logged"], match["host"])
     return said, line[match.end() :]
 
 

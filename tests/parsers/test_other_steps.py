@@ -259,6 +259,20 @@ def test_a_bar_of_nemo_1_is_read(tmp_path, case):
     assert (row["producer"], row["cut"]) == ("nemo", False)
 
 
+def test_iterations_of_nemo_2_go_on_through_its_epochs(tmp_path):
+    line = (
+        "(pretrain, pid=4112) Training epoch {}, iteration {}/99 | lr: 3e-06 | global_batch_size: 512"
+        " | global_step: {} | reduced_train_loss: 11.03 | train_step_timing in s: 46.86 |"
+        " consumed_samples: 10240\n"
+    )
+    text = line.format(0, 18, 18) + line.format(1, 0, 19) + line.format(1, 1, 20)
+
+    found = report(tmp_path, text)
+
+    assert found.data.iterations["iteration"].to_list() == [18, 19, 20]
+    assert tables(tmp_path, text)["iterations"]["stream"].to_list() == [""] * 3
+
+
 def test_a_bar_that_is_redrawn_counts_each_step_once(tmp_path):
     bar = BARS["steps per second"][0]
     frames = [bar.replace("11.00", f"{n}.00").replace("12/", f"{n + 1}/") for n in (11, 11, 12, 13)]
