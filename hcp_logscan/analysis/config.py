@@ -405,7 +405,8 @@ def effective(blocks: Sequence[Block], versions: Mapping[str, str], *, trained: 
             facts[fact] = "p2p"  # None is Transformer Engine's own default
         if fact == "hcp_sizes":
             facts["hcp_sizes_set"] = decided.value is not None
-    facts["cp_implementation"] = _implementation(speaking)
+    if other := _implementation(speaking):  # to it, hierarchical sizes mean nothing
+        facts.update(cp_implementation=other, hcp_sizes=None, hcp_sizes_set=None)
     facts["query_groups"] = _query_groups(speaking, facts["num_attention_heads"])
     facts["precision"] = _precision(speaking)
     _derive(facts)

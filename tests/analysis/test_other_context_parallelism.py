@@ -150,11 +150,12 @@ def test_a_mesh_beside_megatrons_own_configuration_is_another_models(tmp_path):
     assert {finding.severity for finding in report.findings} <= {"note"}
 
 
-def test_what_asks_for_hierarchy_by_other_context_parallelism_cannot_be_judged(tmp_path):
+@pytest.mark.parametrize("sizes", ["[4, 2]", "[8, 1]", "[2, 2]", "None"])
+def test_what_asks_for_hierarchy_by_other_context_parallelism_cannot_be_judged(tmp_path, sizes):
     asked = {
         "context_parallel_algo": "hybrid_cp_algo",
         "cp_comm_type": "['a2a+p2p']",
-        "hierarchical_context_parallel_sizes": "[4, 2]",
+        "hierarchical_context_parallel_sizes": sizes,
     }
     (tmp_path / "train.log").write_text(dump(**asked) + megatron(1), encoding="utf-8")
 
