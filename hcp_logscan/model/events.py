@@ -150,7 +150,40 @@ EVENTS: Final[Mapping[str, EventTable]] = {
     "killers": EventTable("kernel or scheduler lines that say who ended processes", {"kind": _STR}),
     "failed_steps": EventTable("srun says that tasks of its step failed", {}),
     "timeouts": EventTable(
-        "a collective that timed out", {"operation": _STR, "milliseconds": _INT}
+        "what c10d's watchdog, its heartbeat monitor and gloo say of collectives that do not end",
+        {
+            # timeout | status (how far the group is) | signal (this rank timed out) | notified (it
+            # was told that another did) | stuck | end | error | gloo | barrier | desync
+            "kind": _STR,
+            "guid": _STR,  # group name; null where the line names no group
+            "description": _STR,
+            "group_rank": _INT,  # counts inside the group
+            "sequence": _INT,
+            "operation": _STR,
+            "numel_in": _INT,
+            "numel_out": _INT,
+            "milliseconds": _INT,  # the limit
+            "elapsed_ms": _INT,
+            "last_enqueued": _INT,
+            "last_completed": _INT,
+            "source_rank": _INT,  # the rank that a notified one names: one that timed out
+            "lagging": _STR,  # ranks inside the group, as printed
+        },
+        fold=(
+            "kind",
+            "guid",
+            "description",
+            "group_rank",
+            "sequence",
+            "operation",
+            "numel_in",
+            "numel_out",
+            "milliseconds",
+            "last_enqueued",
+            "last_completed",
+            "source_rank",
+            "lagging",
+        ),
     ),
     "group_lines": EventTable(
         "a process group of c10d, created or with an opened communicator",

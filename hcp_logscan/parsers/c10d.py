@@ -18,7 +18,7 @@ import polars as pl
 
 from hcp_logscan.parsers.base import LineParser
 
-_PG: Final = (
+GROUP_PREFIX: Final = (
     r"\[PG (?:ID [0-9]+ PG GUID )?(?P<guid>[0-9A-Za-z_:.-]*)"
     r" ?(?:\((?P<description>[^)\]]{1,200})\))?"
     r" ?Rank (?P<group_rank>[0-9]+)\]"
@@ -26,13 +26,17 @@ _PG: Final = (
 _THREAD: Final = r"^[FEWIV][0-9]{4,8} [0-9:.]+ ([0-9]+) [A-Za-z]"
 
 
-def _opened(rows: pl.DataFrame) -> pl.DataFrame:
-    """Only lines with a description say anything: 2.3 and older open groups namelessly."""
+def named_groups(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with their `description`, null where it says nothing."""
     named = pl.col("description").str.strip_chars()
     return rows.with_columns(
-        pl.when(named.is_in(["", "undefined"])).then(None).otherwise(named).alias("description"),
-        pl.col("text").str.extract(_THREAD).alias("thread"),
+        pl.when(named.is_in(["", "undefined"])).then(None).otherwise(named).alias("description")
     )
+
+
+def _opened(rows: pl.DataFrame) -> pl.DataFrame:
+    """Only lines with a description say anything: 2.3 and older open groups namelessly."""
+    return named_groups(rows).with_columns(pl.col("text").str.extract(_THREAD).alias("thread"))
 
 
 def _created(rows: pl.DataFrame) -> pl.DataFrame:
@@ -74,7 +78,7 @@ PARSERS = (
         name="c10d-created",
         table="group_lines",
         needles=("ProcessGroupNCCL initialization options:",),
-        pattern=_PG + r" ?ProcessGroupNCCL initialization options:",
+        pattern=GROUP_PREFIX + r" ?ProcessGroupNCCL initialization options:",
         fields={
             "size": r"\bsize: ([0-9]+)",
             "global_rank": r"global rank: ([0-9]+)",
@@ -107,7 +111,8 @@ PARSERS = (
             "ProcessGroupNCCL created ncclComm_",
             "] NCCL_DEBUG: ",
         ),
-        pattern=_PG + r" ?(?:ProcessGroupNCCL (?:broadcast unique ID|all-gather unique IDs) through"
+        pattern=GROUP_PREFIX
+        + r" ?(?:ProcessGroupNCCL (?:broadcast unique ID|all-gather unique IDs) through"
         r" store|ProcessGroupNCCL created ncclComm_|NCCL_DEBUG: )",
         constants={"kind": "opened"},
         finish=_opened,
@@ -136,7 +141,7 @@ PARSERS = (
             "atchdog thread terminated with exception",
             "Timeout at NCCL work:",
         ),
-        pattern=_PG + r" *(?: failure detected by watchdog|.*detected by watchdog at work"
+        pattern=GROUP_PREFIX + r" *(?: failure detected by watchdog|.*detected by watchdog at work"
         r"|.*atchdog thread terminated with exception|Timeout at NCCL work)",
         constants={"kind": "failed"},
         finish=_opened,

@@ -161,30 +161,4 @@ PARSERS = (
         sample="srun: error: node01: tasks 0-7: Exited with exit code 1",
         drift=False,
     ),
-    LineParser(
-        name="c10d-watchdog-timeout",
-        table="timeouts",
-        needles=("Watchdog caught collective operation timeout",),
-        pattern=r"Watchdog caught collective operation timeout:"
-        r" WorkNCCL\(.*OpType=(?P<operation>[A-Z_0-9a-z]+)",
-        fields={"milliseconds": r"Timeout\(ms\)=([0-9]+)"},
-        sample="[E301 10:01:02.111222333 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught"
-        " collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1,"
-        " NumelOut=1, Timeout(ms)=600000) ran for 600010 milliseconds before timing out.",
-    ),
-    LineParser(
-        name="c10d-watchdog-end",
-        table="timeouts",
-        needles=(
-            "due to collective timeout or exception",
-            "due to ProcessGroupNCCL watchdog hang",
-            "atchdog thread terminated with exception",
-        ),
-        pattern=r"Terminating the process .*due to (?:collective timeout|ProcessGroupNCCL watchdog)"
-        r"|atchdog thread terminated with exception",
-        sample="[rank1]:[F301 10:06:02.1 ProcessGroupNCCL.cpp:1557] [PG ID 0 PG GUID"
-        " 0(default_pg) Rank"
-        " 1] Terminating the process after attempting to dump debug info, due to collective timeout"
-        " or exception.",
-    ),
 )

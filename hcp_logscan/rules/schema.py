@@ -50,6 +50,7 @@ EVIDENCE_TABLES: Final = (
     "printed_groups",
     "dump_groups",
     "dump_entries",
+    "timeouts",
     "ray_repeats",
     "interleaved",
 )
