@@ -34,8 +34,13 @@ FIXTURES: Final = Path(__file__).parent / "fixtures"
 OFF_RULES: Final = frozenset({"HCP001", "HCP002", "HCP003", "HCP006", "HCP009", "HCP014"})
 """They say that HCP was off: one truth with the statuses `inactive` and `mixed`."""
 
-CULPRIT_RULES: Final = frozenset({"HCP503", "HCP508", "HCP510", "HCP511"})
-CAUSES: Final[Mapping[str, frozenset[str]]] = {"nan": frozenset({"HCP201", "HCP202", "HCP203"})}
+CULPRIT_RULES: Final = frozenset(
+    {"HCP401", "HCP402", "HCP403", "HCP404", "HCP503", "HCP508", "HCP510", "HCP511"}
+)
+CAUSES: Final[Mapping[str, frozenset[str]]] = {
+    "nan": frozenset({"HCP201", "HCP202", "HCP203"}),
+    "nccl_timeout": frozenset({"HCP401"}),
+}
 
 
 def corpus() -> Path | None:

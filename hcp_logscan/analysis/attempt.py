@@ -268,7 +268,8 @@ def _broken(mine: Mapping[str, pl.DataFrame], failed: Failures) -> dict[str, Any
     ended = [
         r
         for r in failed.rows
-        if r["role"] in {"root", "cascade"} or (r["kind"] == "exit" and r["role"] is None)
+        if (r["role"] in {"root", "cascade"} and r["kind"] != "suspect")
+        or (r["kind"] == "exit" and r["role"] is None)
     ]
     first = failed.first or {}
     return {
@@ -285,6 +286,7 @@ def _broken(mine: Mapping[str, pl.DataFrame], failed: Failures) -> dict[str, Any
         "culprit_ranks": list(failed.culprits),
         "elastic_root_rank": failed.elastic_root_rank,
         "elastic_root_role": failed.elastic_root_role,
+        **failed.facts,
     }
 
 

@@ -298,6 +298,39 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
     "loss_resume_basis": Fact(
         _STR, "what was compared, in words: `the same iterations` or `the last lines before it`"
     ),
+    "collective_timeouts": Fact(
+        _INT, "ranks that waited in a collective until it timed out; 0 where no line says so"
+    ),
+    "timeout_explained": Fact(
+        _BOOL,
+        "a rank of this attempt raised, crashed or was killed, so that the others waited in vain;"
+        " null without time-outs",
+    ),
+    "timeout_rank": Fact(
+        _INT,
+        "the rank whose time-out stands first; null where no one file shows them all",
+        "keep the standard error of every rank",
+    ),
+    "timeout_collective": Fact(
+        _STR, "the collective in words: operation, number and group, as far as the lines say them"
+    ),
+    "timeout_backend": Fact(_STR, "`nccl` or `gloo`"),
+    "timeout_group": Fact(
+        _STR,
+        "the process group that timed out, with its level of hierarchical context parallelism",
+        "PyTorch names groups since 2.4; gloo names none",
+    ),
+    "timeout_operation": Fact(_STR, "the operation that timed out, as its backend calls it"),
+    "timeout_sequence": Fact(_INT, "its number in its group"),
+    "timeout_limit_ms": Fact(_INT, "the limit it ran into, milliseconds"),
+    "timeout_suspects": Fact(
+        _INTS,
+        "ranks that the others waited for, as far as counters, dumps or their silence name them;"
+        " empty if unknown",
+        "keep the standard error of every rank, and flight-recorder dumps"
+        " (TORCH_NCCL_TRACE_BUFFER_SIZE=2000)",
+    ),
+    "timeout_reason": Fact(_STR, "why these are the suspects, or why nobody is named, in words"),
     "failures": Fact(
         _INT, "ranks that ended by exception or signal, torchrun's own stops not counted"
     ),
@@ -383,7 +416,11 @@ ITERATION_FACTS: Final[Mapping[str, Fact]] = {
 
 FAILURE_FACTS: Final[Mapping[str, Fact]] = {
     "attempt": Fact(_INT, "number of the attempt, from 0"),
-    "kind": Fact(_STR, "`exception`, `exit` (a process ended by code or signal)"),
+    "kind": Fact(
+        _STR,
+        "`exception`, `exit` (a process ended by code or signal), `timeout` (a rank waited in a"
+        " collective that never ended), `suspect` (a rank that the others waited for)",
+    ),
     "role": Fact(
         _STR,
         "`root` (a candidate for the first cause), `cascade` (an echo of another rank's end), "

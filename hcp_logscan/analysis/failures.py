@@ -2,8 +2,8 @@
 
 Roles: an exception that only echoes another rank's end (connection closed, time-out, aborted
 communicator) is *cascade*; a process the launcher stopped is *teardown*; a start-up check is a
-*rejection*; what is left is a *root* candidate. Where every rank that speaks is a victim, the
-suspects are the ranks that did not speak, if they are at most a quarter of the world.
+*rejection*; what is left is a *root* candidate. Where every rank that speaks is a victim,
+`collectives` looks for the ranks that the others waited for.
 
 Handled tracebacks do not count: one that Python itself introduces as ignored or as a thread's, one
 after which its rank goes on training, and any in an attempt that came to its own end without a
@@ -13,11 +13,12 @@ process that failed.
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from hcp_logscan.analysis import collectives, waits
 from hcp_logscan.analysis.attempts import LAUNCHER_ERRORS
 from hcp_logscan.analysis.facts import FAILURE_FACTS
 from hcp_logscan.parsers.tracebacks import BARE_CHECKS, CHECKS
@@ -39,7 +40,6 @@ _WEAK: Final = r"(?i)\bnccl|gloo|c10d|DistBackendError"
 """Collective errors: an echo where a process was killed by a signal or another exception stands."""
 
 _USER_STOP: Final = ("KeyboardInterrupt", "SystemExit")
-_GOES_ON: Final = ("iterations", "steps", "checkpoints", "validations", "rank_lines")
 _INTRODUCTION: Final = 8
 """Lines between an introduction and its traceback, of all streams that share the file."""
 
@@ -61,6 +61,9 @@ class Failures:
     elastic_root_role: str | None = None
     first: Mapping[str, Any] | None = None
     "The first root exception."
+
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    "Facts about collectives, of the table `attempts`."
 
 
 def check_of(exception: str | None, message: str | None, source: str | None) -> str | None:
@@ -98,7 +101,7 @@ def _goes_on(tables: Mapping[str, pl.DataFrame], attempt: int, row: Mapping[str,
     rank = row["event_rank"]
     mine = here if rank is None else here & (pl.col("event_rank") == rank)
     later = 0
-    for table in _GOES_ON:
+    for table in waits.GOES_ON:
         frame = tables[table].filter(mine)
         later += frame.filter(pl.col("line") > row["last_line"]).height
         if "last" in frame.columns and rank is not None:
@@ -249,6 +252,7 @@ def _exit_rows(
     stopped = set(exits.filter(pl.col("kind") == "stopped")["pid"].to_list())
     killers = tables["killers"].filter(pl.col("attempt") == attempt)
     timed_out = tables["timeouts"].filter(pl.col("attempt") == attempt).height > 0
+    crashed = waits.crashed(tables, attempt)
     order = {"table_root": 0, "table_row": 1, "failed_line": 2}
     ended = [row for row in exits.iter_rows(named=True) if row["kind"] in order]
     found: dict[Any, dict[str, Any]] = {}
@@ -257,17 +261,17 @@ def _exit_rows(
     rows = []
     for row in found.values():
         name = signal_name(row["exit_code"])
+        rank = row["rank"]
+        if rank is None and row["failed_local_rank"] is not None:
+            rank = local_to_rank.get(row["failed_local_rank"])
         if row["pid"] in stopped or name == "SIGTERM":
             role = "teardown"
-        elif name == "SIGABRT" and timed_out:
+        elif name == "SIGABRT" and timed_out and rank not in crashed:
             role = "cascade"  # the watchdog aborts its own process after a time-out
         elif name in _CRASHES:
             role = "root"
         else:
             role = None  # an exit code says that something failed, not what
-        rank = row["rank"]
-        if rank is None and row["failed_local_rank"] is not None:
-            rank = local_to_rank.get(row["failed_local_rank"])
         rows.append(
             {
                 "attempt": attempt,
@@ -286,15 +290,6 @@ def _exit_rows(
             }
         )
     return rows
-
-
-def _silent(rows: Sequence[Mapping[str, Any]], world_size: int | None) -> list[int]:
-    """Ranks without a word where the others are victims, if they are at most a quarter."""
-    spoke = {row["rank"] for row in rows if row["kind"] == "exception"}
-    if world_size is None or None in spoke or len(spoke) < 2:
-        return []
-    silent = [rank for rank in range(world_size) if rank not in spoke]
-    return silent if len(silent) * 4 <= world_size else []
 
 
 def _soften(rows: list[dict[str, Any]]) -> None:
@@ -320,15 +315,23 @@ def failures(
     last_iteration: int | None,
     world_size: int | None,
     local_to_rank: Mapping[int, int],
+    witnesses: collectives.Witnesses,
 ) -> Failures:
     """The failures of one attempt, the first root exception first."""
     rows = _exception_rows(tables, attempt, last_iteration)
     rows += _exit_rows(tables, attempt, last_iteration, local_to_rank)
     _soften(rows)
+    stuck = collectives.examine(
+        tables,
+        attempt,
+        rows,
+        ended_well=_ended_well(tables, attempt),
+        iteration=last_iteration,
+        world_size=world_size,
+        witnesses=witnesses,
+    )
+    rows += stuck.rows
     culprits = sorted({row["rank"] for row in rows if row["role"] == "root"} - {None})
-    nameless = any(row["role"] == "root" and row["rank"] is None for row in rows)
-    if not culprits and not nameless and any(row["role"] == "cascade" for row in rows):
-        culprits = _silent(rows, world_size)
     root = next((row for row in rows if row.get("elastic") == "table_root"), None) or next(
         (row for row in rows if row.get("elastic") == "failed_line"), None
     )
@@ -339,7 +342,7 @@ def failures(
     first = next(
         (row for row in rows if row["role"] == "root" and row["kind"] == "exception"), None
     )
-    return Failures(tuple(rows), tuple(culprits), root_rank, role, first)
+    return Failures(tuple(rows), tuple(culprits), root_rank, role, first, stuck.facts)
 
 
 def frame(found: Sequence[Failures]) -> pl.DataFrame:

@@ -20,6 +20,7 @@ from hcp_logscan.analysis import (
     sequences,
 )
 from hcp_logscan.analysis.attempt import AttemptAnalysis, Unsure, analyse_attempt
+from hcp_logscan.analysis.collectives import Witnesses
 from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.health import health_of, rank_rows
 from hcp_logscan.analysis.hosts import hosts
@@ -156,6 +157,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     )
     series = rotated.apart(series, logs)
     local_to_rank = _local_ranks(events, rank_map, files, world_size)
+    witnesses = _witnesses(tables, events, job, coverage)
     failed = {
         n: failures.failures(
             events,
@@ -163,6 +165,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
             last_iteration=_last(series, n),
             world_size=configs[n].facts["world_size"],
             local_to_rank=local_to_rank,
+            witnesses=witnesses,
         )
         for n in numbers
     }
@@ -316,6 +319,20 @@ def _local_ranks(
     if not pairs and world_size is not None and world_size == 1:
         return {0: 0}
     return {local: next(iter(found)) for local, found in pairs.items() if len(found) == 1}
+
+
+def _witnesses(
+    tables: Tables, events: Mapping[str, pl.DataFrame], job: Job, coverage: ranks.Coverage
+) -> Witnesses:
+    """Whose silence says something in these logs."""
+    mine = [tables.stats[i] for i in job.files]
+    whole = (
+        not any(stats.cut_off or stats.error for stats in mine)
+        and not tables.found.unreadable
+        and not coverage.missing
+        and not events["ray_repeats"].height
+    )
+    return Witnesses(frozenset(coverage.seen), one_node=coverage.ranks.one_node, whole=whole)
 
 
 def _last(series: pl.DataFrame, attempt: int) -> int | None:

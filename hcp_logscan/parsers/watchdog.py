@@ -152,6 +152,15 @@ PARSERS = (
         " 37(TENSOR_MODEL_PARALLEL_GROUP) Rank 1] First PG on this rank to signal dumping.",
     ),
     LineParser(
+        name="c10d-failed-stack",
+        table="timeouts",
+        needles=("Stack trace of the failed collective",),
+        pattern=r"Stack trace of the failed collective(?:: *$| not found,)",
+        constants={"kind": "signal"},
+        sample="[E301 10:01:02.2 ProcessGroupNCCL.cpp:733] Stack trace of the failed collective: ",
+        drift=False,
+    ),
+    LineParser(
         name="c10d-heartbeat",
         table="timeouts",
         needles=("watchdog got stuck for", "Heartbeat monitor timed out!"),
