@@ -21,6 +21,7 @@ _DUMP = "keep rank 0's start-up output: the whole argument dump or configuration
 _LAST = "keep the last rank's output: it prints the iteration lines"
 _GPU = "print nvidia-smi -L in the job script, or pass --gpu"
 _THROUGHPUT = "--log-throughput"
+_DUMPS = "set TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and keep the flight-recorder dumps of all ranks"
 _INT, _STR, _BOOL, _FLOAT = pl.Int64(), pl.String(), pl.Boolean(), pl.Float64()
 _INTS, _STRS = pl.List(pl.Int64()), pl.List(pl.String())
 
@@ -327,10 +328,30 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         _INTS,
         "ranks that the others waited for, as far as counters, dumps or their silence name them;"
         " empty if unknown",
-        "keep the standard error of every rank, and flight-recorder dumps"
-        " (TORCH_NCCL_TRACE_BUFFER_SIZE=2000)",
+        "keep the standard error of every rank; " + _DUMPS,
     ),
     "timeout_reason": Fact(_STR, "why these are the suspects, or why nobody is named, in words"),
+    "size_mismatch_found": Fact(
+        _BOOL,
+        "ranks called the same collective with different sizes; FALSE where some could be compared"
+        " and were equal, null where none could",
+        _DUMPS,
+    ),
+    "size_mismatch_ranks": Fact(_INTS, "ranks that a majority contradicts; empty if none does"),
+    "size_mismatch_text": Fact(_STR, "the collective and its sizes, in words"),
+    "operation_mismatch_found": Fact(
+        _BOOL, "ranks called different collectives under the same number; as above", _DUMPS
+    ),
+    "operation_mismatch_ranks": Fact(_INTS, "ranks that a majority contradicts; empty if none"),
+    "operation_mismatch_text": Fact(_STR, "the collectives, in words"),
+    "dump_ranks": Fact(_INTS, "ranks with a flight-recorder dump; null if there is none", _DUMPS),
+    "dump_ranks_missing": Fact(
+        _INTS,
+        "ranks without a dump that are members of groups which the dumps of others list; null"
+        " without dumps, or where their names do not tell the ranks",
+        _DUMPS,
+    ),
+    "dump_ranks_expected": Fact(_INT, "members of all these groups", _DUMPS),
     "failures": Fact(
         _INT, "ranks that ended by exception or signal, torchrun's own stops not counted"
     ),

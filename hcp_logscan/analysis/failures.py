@@ -3,7 +3,7 @@
 Roles: an exception that only echoes another rank's end (connection closed, time-out, aborted
 communicator) is *cascade*; a process the launcher stopped is *teardown*; a start-up check is a
 *rejection*; what is left is a *root* candidate. Where every rank that speaks is a victim,
-`collectives` looks for the ranks that the others waited for.
+`suspects` names the ranks that the others waited for.
 
 Handled tracebacks do not count: one that Python itself introduces as ignored or as a thread's, one
 after which its rank goes on training, and any in an attempt that came to its own end without a
@@ -26,11 +26,14 @@ from hcp_logscan.parsers.tracebacks import BARE_CHECKS, CHECKS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from hcp_logscan.analysis.suspects import Witnesses
+
 _CASCADE: Final = (
     r"(?i)connection (?:closed|reset|was likely closed|refused)|broken pipe|timed? ?out"
     r"|communicator was aborted|remote process (?:exited|closed)|ncclRemoteError|recvValue failed"
     r"|watchdog|socketStartConnect|peer is dead|failed to recv|TCPStore"
     r"|process group.*(?:abort|shut ?down|destroyed)|DistNetworkError|SIGTERM|worker crash"
+    r"|Detected mismatch between collectives"
 )
 _CASCADE_EXCEPTIONS: Final = (
     r"DistNetworkError|DistStoreError|SignalException|ProcessExitedException|ActorDiedError"
@@ -315,7 +318,7 @@ def failures(
     last_iteration: int | None,
     world_size: int | None,
     local_to_rank: Mapping[int, int],
-    witnesses: collectives.Witnesses,
+    witnesses: Witnesses,
 ) -> Failures:
     """The failures of one attempt, the first root exception first."""
     rows = _exception_rows(tables, attempt, last_iteration)

@@ -20,10 +20,10 @@ from hcp_logscan.analysis import (
     sequences,
 )
 from hcp_logscan.analysis.attempt import AttemptAnalysis, Unsure, analyse_attempt
-from hcp_logscan.analysis.collectives import Witnesses
 from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.health import health_of, rank_rows
 from hcp_logscan.analysis.hosts import hosts
+from hcp_logscan.analysis.suspects import Witnesses
 from hcp_logscan.engine.run import Tables, merge
 from hcp_logscan.engine.start import started
 from hcp_logscan.model.errors import NothingUnderstoodError, UsageError
@@ -157,7 +157,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     )
     series = rotated.apart(series, logs)
     local_to_rank = _local_ranks(events, rank_map, files, world_size)
-    witnesses = _witnesses(tables, events, job, coverage)
+    witnesses = _witnesses(tables, events, job, coverage, one_attempt=len(numbers) == 1)
     failed = {
         n: failures.failures(
             events,
@@ -322,7 +322,12 @@ def _local_ranks(
 
 
 def _witnesses(
-    tables: Tables, events: Mapping[str, pl.DataFrame], job: Job, coverage: ranks.Coverage
+    tables: Tables,
+    events: Mapping[str, pl.DataFrame],
+    job: Job,
+    coverage: ranks.Coverage,
+    *,
+    one_attempt: bool,
 ) -> Witnesses:
     """Whose silence says something in these logs."""
     mine = [tables.stats[i] for i in job.files]
@@ -332,7 +337,8 @@ def _witnesses(
         and not coverage.missing
         and not events["ray_repeats"].height
     )
-    return Witnesses(frozenset(coverage.seen), one_node=coverage.ranks.one_node, whole=whole)
+    seen, one_node = frozenset(coverage.seen), coverage.ranks.one_node
+    return Witnesses(seen, one_node=one_node, whole=whole, one_attempt=one_attempt)
 
 
 def _last(series: pl.DataFrame, attempt: int) -> int | None:

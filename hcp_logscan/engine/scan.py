@@ -381,7 +381,13 @@ class Collector:
         """Keep the rows of a dump, which has no lines: they stand on line 1."""
         for table, own in rows:
             name = own["description"] or f"group {own['guid']}"
-            said = f"{own['operation']} x {own['entries']}" if "operation" in own else "opened"
+            said = "opened"
+            if "entries" in own:
+                said = f"{own['operation']} x {own['entries']}"
+            elif "state" in own:
+                said = (
+                    f"{own['operation']} #{own['sequence']} {own['state'] or 'in no known state'}"
+                )
             place = {"file": self._place, "line": 1, "offset": 0, "stream": "", "epoch": 0}
             self._rows.setdefault(table, []).append({**place, "text": f"{name}: {said}", **own})
 

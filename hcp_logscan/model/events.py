@@ -261,6 +261,48 @@ EVENTS: Final[Mapping[str, EventTable]] = {
             "cp_frames": _BOOL,  # a frame names a context parallel function of TE
         },
     ),
+    "dump_states": EventTable(
+        "where a process group stands in a flight-recorder dump: the last collective that ended,"
+        " and those that did not; send and receive left out",
+        {
+            "guid": _STR,
+            "description": _STR,
+            "sequence": _INT,
+            "operation": _STR,  # `coalesced` where several calls share the number
+            "numel_in": _INT,
+            "numel_out": _INT,
+            "state": _STR,  # scheduled | started | completed
+            "last_enqueued": _INT,
+            "last_completed": _INT,  # -1 where none did
+        },
+    ),
+    "mismatches": EventTable(
+        "two ranks whose collectives differ, as TORCH_DISTRIBUTED_DEBUG=DETAIL finds it",
+        {
+            "own_rank": _INT,  # both ranks count inside the group
+            "own_sequence": _INT,
+            "own_operation": _STR,
+            "own_shape": _STR,  # of the first tensor, as printed; null without tensors
+            "own_dtypes": _STR,
+            "other_rank": _INT,
+            "other_sequence": _INT,
+            "other_operation": _STR,
+            "other_shape": _STR,
+            "other_dtypes": _STR,
+        },
+        fold=(
+            "own_rank",
+            "own_sequence",
+            "own_operation",
+            "own_shape",
+            "own_dtypes",
+            "other_rank",
+            "other_sequence",
+            "other_operation",
+            "other_shape",
+            "other_dtypes",
+        ),
+    ),
     "ray_repeats": EventTable(
         "a line that Ray printed once for many", {"times": _INT}, fold=("times",)
     ),

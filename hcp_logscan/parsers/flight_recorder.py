@@ -21,6 +21,8 @@ import pickletools
 import re
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from hcp_logscan.parsers.dump_states import states
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -51,7 +53,7 @@ class NoDumpError(DumpError):
 
 
 def parse_dump(data: bytes, name: str) -> list[tuple[str, dict[str, Any]]]:
-    """(event table, own columns) of every group, then of every kind of collective.
+    """(event table, own columns) of every group, of every kind of collective, of every state.
 
     `data` is the uncompressed file. Its first byte tells JSON from pickle, but what is named
     `.json` is never read as a pickle. What has an unexpected shape inside a dump is skipped.
@@ -73,10 +75,12 @@ def parse_dump(data: bytes, name: str) -> list[tuple[str, dict[str, Any]]]:
     groups = list(_groups(dump))
     descriptions = {group["guid"]: group["description"] for group in groups}
     entries = _entries(dump, descriptions)
+    standing = list(states(_named(dump, descriptions)))
     known = {"pg_config", "pg_status"} & dump.keys() or {"version", "entries"} <= dump.keys()
     if not known and not entries:
         raise NoDumpError("is no flight-recorder dump")
-    return [("dump_groups", row) for row in groups] + [("dump_entries", row) for row in entries]
+    tables = (("dump_groups", groups), ("dump_entries", entries), ("dump_states", standing))
+    return [(table, row) for table, rows in tables for row in rows]
 
 
 def _refuse(why: str) -> NoReturn:
@@ -292,16 +296,13 @@ def _groups(dump: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"guid": guid, "description": _description(group.get("desc")), "ranks": ranks}
 
 
-def _entries(
+def _named(
     dump: dict[str, Any], descriptions: dict[str, str | None]
-) -> tuple[dict[str, Any], ...]:
-    """Entries of one kind on one group, folded; in the order of the first of each."""
+) -> Iterator[tuple[dict[str, Any], str | None, str | None, str]]:
+    """(entry, group name, description, operation) of every entry of a known shape."""
     entries = dump.get("entries")
     if not isinstance(entries, (list, tuple)):
-        return ()
-    folded: dict[tuple[str | None, str | None, str], dict[str, Any]] = {}
-    known: dict[str, bool] = {}
-    room = _MAX_NODES - len(entries)
+        return
     for entry in entries:
         operation = _operation(entry.get("profiling_name")) if isinstance(entry, dict) else None
         if operation is None:
@@ -309,6 +310,18 @@ def _entries(
         guid, description = _process_group(entry)
         if description is None and guid is not None:
             description = descriptions.get(guid)
+        yield entry, guid, description, operation
+
+
+def _entries(
+    dump: dict[str, Any], descriptions: dict[str, str | None]
+) -> tuple[dict[str, Any], ...]:
+    """Entries of one kind on one group, folded; in the order of the first of each."""
+    folded: dict[tuple[str | None, str | None, str], dict[str, Any]] = {}
+    known: dict[str, bool] = {}
+    entries = dump.get("entries")
+    room = _MAX_NODES - (len(entries) if isinstance(entries, (list, tuple)) else 0)
+    for entry, guid, description, operation in _named(dump, descriptions):
         if (key := (guid, description, operation)) not in folded:
             if len(folded) >= _MAX_ROWS:
                 _refuse(f"it holds more than {_MAX_ROWS:,} kinds of collectives")

@@ -50,7 +50,9 @@ EVIDENCE_TABLES: Final = (
     "printed_groups",
     "dump_groups",
     "dump_entries",
+    "dump_states",
     "timeouts",
+    "mismatches",
     "ray_repeats",
     "interleaved",
 )

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from hcp_logscan.analysis import collectives, waits
-from hcp_logscan.analysis.collectives import Witnesses
 from hcp_logscan.analysis.run import examine
+from hcp_logscan.analysis.suspects import Witnesses
 from hcp_logscan.model import events
 
 DP = ("7", "DATA_PARALLEL_GROUP_WITH_CP")
@@ -44,6 +44,14 @@ def told(rank, enqueued, by=0):
 def both(rank, number, group, enqueued=None, **more):
     """The two lines that a rank prints first."""
     return [work(rank, number, **more), status(rank, number, group, enqueued or number)]
+
+
+def event_rows(table, rows):
+    """Rows of an event table of attempt 0, each at line 1 of the file of its rank."""
+    schema = {**events.schema(table), "attempt": pl.Int64, "event_rank": pl.Int64}
+    common = {**dict.fromkeys(schema), "line": 1, "stream": "", "attempt": 0, "text": "a line"}
+    full = [{**common, "file": row.get("event_rank") or 0, **row} for row in rows]
+    return pl.DataFrame(full, schema=schema)
 
 
 def tables(rows, **others):
@@ -91,7 +99,9 @@ def examined(rows, world=None, failed=(), witnesses=ALL, **others):
 def test_no_line_no_time_out():
     found = examined([], world=4)
 
-    assert found.facts == {"collective_timeouts": 0, "timeout_suspects": []}
+    facts = found.facts
+    assert (facts["collective_timeouts"], facts["timeout_suspects"]) == (0, [])
+    assert facts["size_mismatch_found"] is facts["dump_ranks"] is None
     assert found.rows == ()
 
 
@@ -144,7 +154,7 @@ def test_a_rank_in_an_earlier_collective_is_behind_and_no_mismatch():
     found = examined(rows, world=8)
 
     assert found.suspects == (3,)
-    assert "waited in number 101, the others in 102" in found.facts["timeout_reason"]
+    assert "waited in number 101, the others in number 102" in found.facts["timeout_reason"]
 
 
 def test_nobody_is_named_where_one_rank_is_ahead_of_all_others():
@@ -192,14 +202,23 @@ def test_silence_counts_where_the_logs_are_whole(world, witnesses, suspects):
 
 
 def test_silence_is_looked_for_among_the_members_of_the_group():
-    groups = pl.DataFrame(
-        [{**dict.fromkeys(events.schema("dump_groups")), "guid": "7", "ranks": [0, 2, 4, 6]}],
-        schema={**events.schema("dump_groups"), "attempt": pl.Int64},
-    )
+    groups = event_rows("dump_groups", [{"guid": "7", "ranks": [0, 2, 4, 6]}])
     rows = [line for rank in (0, 2, 4) for line in both(rank, 12, DP)]
 
     assert examined(rows, world=8, dump_groups=groups).suspects == (6,)
     assert examined(rows, world=8).suspects == ()
+
+
+def test_a_rank_that_waits_in_another_group_is_no_culprit_of_the_first():
+    pair = ("40", "PIPELINE_MODEL_PARALLEL_GROUP")
+    rows = [line for rank in (0, 1, 2) for line in both(rank, 12, DEFAULT)]
+    rows += [*both(3, 7, pair, operation="BROADCAST"), told(3, 11)]
+    rows.append(status(7, 6, pair, 6, 6))
+
+    found = examined(rows, world=8)
+
+    assert found.suspects == (7,)
+    assert found.facts["timeout_group"] == pair[1]
 
 
 def test_an_error_of_the_device_is_no_echo():
@@ -252,3 +271,200 @@ def test_a_time_out_behind_which_the_rank_trains_on_killed_nobody(tmp_path):
     assert goes_on["collective_timeouts"] == 0
     assert dies["collective_timeouts"] == 1
     assert dies["failures"] == 1
+
+
+def plain(rank, number, operation="ALLREDUCE", numel=8, said=None):
+    """A work whose group no line names; it counts ranks as all ranks are counted."""
+    said = rank if said is None else said
+    return {**work(rank, number, operation=operation, numel=numel), "group_rank": said}
+
+
+def mismatch(facts, kind="size"):
+    return facts[f"{kind}_mismatch_found"], facts[f"{kind}_mismatch_ranks"]
+
+
+def test_one_rank_reduces_twice_as_many_elements():
+    sizes = (209715200, 104857600, 104857600, 104857600)
+    found = examined([plain(rank, 1, numel=size) for rank, size in enumerate(sizes)], world=4)
+
+    assert mismatch(found.facts) == (True, [0])
+    assert "rank 0 has 209,715,200 elements" in found.facts["size_mismatch_text"]
+    assert mismatch(found.facts, "operation") == (False, [])
+    assert found.suspects == (0,)
+    assert {(row["rank"], row["role"]) for row in found.rows if row["role"] == "root"} == {
+        (0, "root")
+    }
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([plain(0, 1, numel=4), plain(1, 1, numel=8)], (True, [])),  # no majority
+        ([plain(0, 1, numel=4), plain(1, 2, numel=4), plain(2, 2, numel=4)], (False, [])),
+        ([plain(0, 1, numel=4), plain(1, 2, numel=8)], (None, [])),  # different numbers
+        ([plain(0, 1, numel=4), plain(1, 1, numel=8, said=0)], (None, [])),  # other groups
+        ([plain(0, 1, numel=None), plain(1, 1, numel=8)], (None, [])),
+        ([plain(r, 1, "ALLTOALL_BASE", 4 + r) for r in range(4)], (None, [])),
+        ([plain(r, 1, "RECV", 4 + r) for r in range(4)], (None, [])),
+        ([both(r, 5, (str(r), DP[1]), numel=4 + r)[0] for r in range(4)], (None, [])),
+        ([line for r in range(3) for line in both(r, 5, DP, numel=4 + r // 2)], (True, [2])),
+    ],
+    ids=[
+        "two ranks",
+        "a straggler",
+        "nothing in common",
+        "another group",
+        "no sizes",
+        "all-to-all",
+        "receive",
+        "groups not known",
+        "in one group",
+    ],
+)
+def test_sizes_are_compared_in_one_group_at_one_number(rows, expected):
+    assert mismatch(examined(rows, world=8).facts) == expected
+
+
+def test_different_operations_at_one_number():
+    rows = [
+        line
+        for rank in range(4)
+        for line in both(rank, 9, DP, operation="ALLREDUCE" if rank < 3 else "_ALLGATHER_BASE")
+    ]
+
+    found = examined(rows, world=4)
+
+    assert mismatch(found.facts, "operation") == (True, [3])
+    assert mismatch(found.facts) == (None, [])
+    assert found.suspects == (3,)
+
+
+def prints(own, other, event_rank="own"):
+    """A row of `mismatches`: (rank, number, operation, shape) twice."""
+    names = ("rank", "sequence", "operation", "shape")
+    row = {f"own_{name}": value for name, value in zip(names, own, strict=True)}
+    row |= {f"other_{name}": value for name, value in zip(names, other, strict=True)}
+    return {**row, "event_rank": own[0] if event_rank == "own" else event_rank}
+
+
+SMALL, LARGE = (3104, "ALLREDUCE", "51123000"), (3104, "ALLREDUCE", "195812000")
+
+
+@pytest.mark.parametrize(
+    ("rows", "sizes", "operations"),
+    [
+        (
+            [
+                prints((0, *SMALL), (2, *LARGE)),
+                prints((1, *SMALL), (2, *LARGE)),
+                prints((2, *LARGE), (0, *SMALL)),
+            ],
+            (True, [2]),
+            (None, []),
+        ),
+        ([prints((1, *SMALL), (0, *LARGE), None)], (True, []), (None, [])),
+        ([prints((r, *SMALL), (2, *LARGE), r + 8) for r in (0, 1)], (True, []), (None, [])),
+        (
+            [prints((r, 1649, "BARRIER", None), (3, 0, "GATHER", None)) for r in (0, 1, 2)],
+            (None, []),
+            (True, [3]),
+        ),
+        (
+            [prints((r, 30, "BROADCAST", "2"), (0, 18, "BROADCAST", "2")) for r in (1, 2)],
+            (None, []),
+            (True, [0]),
+        ),
+        (
+            [prints((r, None, "ALLGATHER", "4"), (2, None, "ALLGATHER", None)) for r in (0, 1)],
+            (True, [2]),
+            (None, []),
+        ),
+    ],
+    ids=["shapes", "ranks unknown", "ranks of a group", "operations", "numbers", "no tensor"],
+)
+def test_fingerprints(rows, sizes, operations):
+    echo = [{"kind": "exception", "role": "cascade", "rank": 0, "file": 0, "line": 1, "text": ""}]
+    found = examined([], world=4, failed=echo, mismatches=event_rows("mismatches", rows))
+
+    assert mismatch(found.facts) == sizes
+    assert mismatch(found.facts, "operation") == operations
+    assert list(found.suspects) == sizes[1] + operations[1]
+
+
+def dumped(standing, members=range(4), guid="7"):
+    """Tables of dumps: rank -> (number, operation, elements, state, last enqueued) of a group."""
+    states = [
+        {
+            "event_rank": rank,
+            "guid": guid,
+            "sequence": number,
+            "operation": operation,
+            "numel_in": numel,
+            "numel_out": numel,
+            "state": state,
+            "last_enqueued": enqueued,
+            "last_completed": number - 1,
+        }
+        for rank, (number, operation, numel, state, enqueued) in standing.items()
+    ]
+    groups = [{"event_rank": r, "guid": guid, "ranks": list(members)} for r in standing]
+    return {
+        "dump_states": event_rows("dump_states", states),
+        "dump_groups": event_rows("dump_groups", groups),
+    }
+
+
+WAITING = (12, "all_reduce", 8, "started", 12)
+GLOO = [{"kind": "gloo", "rank": 0, "operation": "recv"}]
+
+
+def test_the_rank_without_a_dump():
+    found = examined(GLOO, world=4, **dumped(dict.fromkeys((0, 1, 2), WAITING)))
+
+    facts = found.facts
+    assert facts["dump_ranks"] == [0, 1, 2]
+    assert (facts["dump_ranks_missing"], facts["dump_ranks_expected"]) == ([3], 4)
+    assert found.suspects == (3,)
+
+
+def test_a_rank_that_by_its_dump_waits_nowhere():
+    standing = {**dict.fromkeys((0, 1, 3), WAITING), 2: (11, "all_reduce", 8, "completed", 11)}
+
+    found = examined(GLOO, world=4, **dumped(standing))
+
+    assert found.suspects == (2,)
+    assert "rank 2 never entered number 12" in found.facts["timeout_reason"]
+    assert mismatch(found.facts) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("standing", "kind", "expected"),
+    [
+        (
+            {**dict.fromkeys(range(3), WAITING), 3: (12, "all_reduce", 9, "started", 12)},
+            "size",
+            [3],
+        ),
+        (
+            {**dict.fromkeys(range(3), WAITING), 3: (12, "broadcast", 8, "scheduled", 12)},
+            "operation",
+            [3],
+        ),
+    ],
+)
+def test_mismatches_in_dumps(standing, kind, expected):
+    found = examined(GLOO, world=4, **dumped(standing))
+
+    assert mismatch(found.facts, kind) == (True, expected)
+    assert found.suspects == (3,)
+
+
+def test_dumps_of_several_attempts_are_not_compared():
+    standing = {**dict.fromkeys(range(3), WAITING), 3: (12, "broadcast", 8, "scheduled", 12)}
+    several = Witnesses(frozenset(range(4)), one_attempt=False)
+
+    facts = examined(GLOO, world=4, witnesses=several, **dumped(standing)).facts
+
+    assert facts["operation_mismatch_found"] is None
+    assert facts["dump_ranks"] == [0, 1, 2, 3]
+    assert facts["dump_ranks_missing"] is None

@@ -105,7 +105,7 @@ ENTRIES = [
 
 def rows(data, name="nccl_trace_rank_5"):
     """(groups, entries) as tuples; every row has exactly the columns of its table."""
-    found = {"dump_groups": [], "dump_entries": []}
+    found = {"dump_groups": [], "dump_entries": [], "dump_states": []}
     for table, own in parse_dump(data, name):
         assert list(own) == list(EVENTS[table].columns)
         found[table].append(tuple(own.values()))

@@ -1,0 +1,274 @@
+"""The ranks that others waited for.
+
+A rank that waits is a victim. In this order the evidence names the others:
+
+1. the watchdog of a rank ended by an error of the device;
+2. ranks called different collectives, or the same with different sizes: those that a majority
+   contradicts;
+3. in one group, a rank enqueued fewer collectives than the one in which the others wait, or waits
+   in an earlier one: it never entered. Where that is true of more than half, nobody is named. If it
+   waits itself, in another group, the question moves on to that group;
+4. by the flight-recorder dumps, a rank did not enter what others wait in and waits in nothing
+   itself; else its dump is missing where nearly all others wrote one;
+5. ranks without a word of waiting where others wait, if they are at most a quarter of the world,
+   the logs are whole, and these ranks are in them. A rank that was merely told of a time-out has
+   said nothing of itself.
+
+If all that speak wait in the same place, a rank may be stuck outside, and nobody is named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from hcp_logscan.analysis.waits import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from hcp_logscan.analysis.disagreements import Disagreements
+    from hcp_logscan.analysis.dumps import Dumps
+    from hcp_logscan.analysis.waits import Group, Wait, Waits
+
+SILENT_SHARE: Final = 4
+"""Silent ranks are suspects if they are at most this fraction (a quarter) of the world."""
+
+_SHOWN: Final = 8
+"""Ranks that a sentence lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witnesses:
+    """Whose silence says something."""
+
+    seen: frozenset[int] = frozenset()
+    "Ranks that are told apart in the logs."
+
+    one_node: bool = False
+    "All local ranks are of one node: its console holds the words of all."
+
+    whole: bool = True
+    "No file is cut off or unreadable, no rank lacks its file, nothing was deduplicated."
+
+    one_attempt: bool = True
+    "There was one attempt: flight-recorder dumps are all of it."
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of one attempt whose ranks waited in vain."""
+
+    waits: Waits
+    dumps: Dumps
+    disagreements: Disagreements
+    spoke: frozenset[int | None]
+    "Ranks that raised an exception, which is an echo; None for one of unknown rank."
+
+    world_size: int | None
+    witnesses: Witnesses
+
+
+@dataclass(slots=True)
+class Named:
+    """Suspects, and why in words."""
+
+    ranks: list[int] = field(default_factory=list)
+    reason: str | None = None
+
+
+def listed(ranks: Iterable[int]) -> str:
+    """Ranks for a sentence.
+
+    >>> listed([3]), listed([1, 2]), listed(range(20))
+    ('rank 3', 'ranks 1, 2', 'ranks 0, 1, 2, 3, 4, 5, 6, 7 and 12 more')
+    """
+    known = sorted(ranks)
+    words = ", ".join(str(rank) for rank in known[:_SHOWN])
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    return f"rank {words}" if len(known) == 1 else f"ranks {words}{more}"
+
+
+def first_waits(waits: Sequence[Wait]) -> list[Wait]:
+    """The waits of the group in which most processes waited first.
+
+    The first wait of a process stands first in its own log; later ones are of groups that stand
+    still because of it.
+    """
+    first: dict[str, Wait] = {}
+    for wait in waits:
+        first.setdefault(wait.process, wait)
+    counts: dict[Group, int] = {}
+    for wait in first.values():
+        counts[wait.group] = counts.get(wait.group, 0) + 1
+    if not counts:
+        return []
+    group = max(counts, key=lambda one: (one != UNKNOWN, counts[one]))
+    return [wait for wait in waits if wait.group == group]
+
+
+def blame(tables: Mapping[str, pl.DataFrame], known: Evidence) -> tuple[Named, list[Wait]]:
+    """The suspects by the strongest evidence there is, and the waits that it is about."""
+    primary = first_waits(known.waits.waits)
+    if (named := _errors(known.waits)).reason:
+        return named, primary
+    if worst := known.disagreements.worst:
+        return Named(worst.ranks, f"ranks disagree, {worst.text}"), primary
+    named, primary = _never_entered(primary, known)
+    if named.reason:
+        return named, primary
+    if (named := _by_dumps(known)).reason:
+        return named, primary
+    words = known.spoke | {wait.rank for wait in known.waits.waits}
+    ranks = {rank for rank in words if rank is not None}
+    if None in words:
+        return Named(), primary
+    members = _members(tables, primary[0].group) if primary else set()
+    return _silent(ranks, known, members), primary
+
+
+def unnamed(primary: Sequence[Wait]) -> str:
+    """Why nobody is named."""
+    ranks = {wait.rank for wait in primary}
+    if None in ranks:
+        return "the lines do not say which ranks these are"
+    if len(ranks) > 1 and len({(wait.sequence, wait.operation) for wait in primary}) == 1:
+        return (
+            f"all {len(ranks)} ranks that speak waited in the same place: a rank may be stuck"
+            " outside of any collective, or the network; nothing names it"
+        )
+    return "nothing in these logs says who did not come"
+
+
+def _errors(waits: Waits) -> Named:
+    """Ranks whose watchdog ended by an error of the device."""
+    rows = [row for row in waits.errors if row["event_rank"] is not None]
+    ranks = sorted({row["event_rank"] for row in rows})
+    if not ranks:
+        return Named()
+    said = str(rows[0]["text"]).rpartition("thread terminated with exception: ")[2]
+    return Named(ranks, f"the watchdog of {listed(ranks)} ended by an error: {said[:120]}")
+
+
+def _never_entered(primary: list[Wait], known: Evidence) -> tuple[Named, list[Wait]]:
+    """Who is behind in the first group, or in the group in which that rank waits itself."""
+    first: dict[int | None, Wait] = {}
+    for wait in known.waits.waits:
+        first.setdefault(wait.rank, wait)
+    visited: set[Group] = set()
+    named = Named()
+    while primary and primary[0].group not in visited:
+        visited.add(primary[0].group)
+        named = _behind(primary, known)
+        elsewhere = {
+            rank: first[rank].group
+            for rank in named.ranks
+            if rank in first and first[rank].group not in visited
+        }
+        if len(elsewhere) < len(named.ranks) or not elsewhere:
+            named.ranks = [rank for rank in named.ranks if rank not in elsewhere]
+            break
+        group = next(iter(elsewhere.values()))
+        primary, named = [wait for wait in known.waits.waits if wait.group == group], Named()
+    return named, primary
+
+
+def _behind(primary: Sequence[Wait], known: Evidence) -> Named:
+    """Ranks that never entered the collective in which the others of their group wait."""
+    group = primary[0].group
+    numbers = {
+        wait.rank: wait.sequence
+        for wait in reversed(primary)
+        if wait.rank is not None and wait.sequence is not None and wait.compares
+    }
+    if group == UNKNOWN or not numbers:
+        return Named()
+    last = max(numbers.values())
+    enqueued = {rank: n for (guid, rank), n in known.dumps.enqueued.items() if guid == group.guid}
+    enqueued |= {rank: n for (one, rank), n in known.waits.counters.items() if one == group}
+    behind = {rank for rank, number in numbers.items() if number < last}
+    absent = {rank for rank, count in enqueued.items() if count < last} - behind
+    named, everybody = behind | absent, numbers.keys() | enqueued.keys()
+    if not named:
+        return Named()
+    if len(named) * 2 > len(everybody):
+        return Named(
+            [],
+            f"{listed(everybody - named)} waited in number {last}, which {listed(named)} had not"
+            " reached: one side ran a collective that the other did not, and the logs do not say"
+            " which is right",
+        )
+    if absent:
+        count = max(enqueued[rank] for rank in absent)
+        return Named(
+            sorted(named),
+            f"{listed(named)} never entered number {last}, the last one enqueued there is {count}",
+        )
+    mine = max(numbers[rank] for rank in behind)
+    return Named(
+        sorted(named), f"{listed(named)} waited in number {mine}, the others in number {last}"
+    )
+
+
+def _by_dumps(known: Evidence) -> Named:
+    dumps = known.dumps
+    outside = dumps.outside()
+    if outside and len(outside) * 2 <= len(dumps.ranks):
+        guid, number, last = next(iter(outside.values()))
+        return Named(
+            sorted(outside),
+            f"the dumps show that {listed(outside)} never entered number {number} of process group"
+            f" {guid}, its last one is {last}, and it waits in no other",
+        )
+    missing = dumps.missing
+    if missing and len(missing) * SILENT_SHARE <= len(dumps.members):
+        return Named(
+            missing,
+            f"{listed(missing)} wrote no flight-recorder dump, {len(dumps.ranks)} others did",
+        )
+    return Named()
+
+
+def silent(
+    spoke: Iterable[int], world_size: int | None, witnesses: Witnesses, among: Iterable[int] = ()
+) -> list[int]:
+    """Ranks without a word where the others are victims, if they are at most a quarter.
+
+    `among` are the members of the group that waits, empty where they are not known.
+    """
+    words = set(spoke)
+    if world_size is None or len(words) < 2 or not witnesses.whole:
+        return []
+    quiet = (set(among) or set(range(world_size))) - words
+    if not witnesses.one_node and not quiet <= witnesses.seen:
+        return []
+    return sorted(quiet) if len(quiet) * SILENT_SHARE <= world_size else []
+
+
+def _silent(spoke: set[int], known: Evidence, members: Iterable[int]) -> Named:
+    ranks = silent(spoke, known.world_size, known.witnesses, members)
+    if not ranks:
+        return Named()
+    verb = "was" if len(ranks) == 1 else "were"
+    told = set(ranks) <= known.waits.notified
+    how = f"{verb} only told of it" if told else "wrote no word of it"
+    return Named(ranks, f"{listed(spoke)} waited in vain, {listed(ranks)} {how}")
+
+
+def _members(tables: Mapping[str, pl.DataFrame], group: Group) -> set[int]:
+    """Members of a group as dumps or the lines of its creation show them; empty if not known."""
+    if group.guid is None or group.is_default:
+        return set()
+    dumps = tables["dump_groups"].filter(pl.col("guid") == group.guid).drop_nulls("ranks")
+    for members in dumps["ranks"].to_list():
+        if members:
+            return set(members)
+    created = (
+        tables["group_lines"]
+        .filter((pl.col("kind") == "created") & (pl.col("guid") == group.guid))
+        .drop_nulls(["global_rank", "size"])
+    )
+    ranks = set(created["global_rank"].to_list())
+    return ranks if ranks and created["size"].max() == len(ranks) else set()
