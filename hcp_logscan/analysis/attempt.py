@@ -16,6 +16,7 @@ from hcp_logscan.analysis import (
     runtime,
     sequences,
     steady,
+    stragglers,
     topology,
 )
 from hcp_logscan.analysis.facts import schema
@@ -106,6 +107,7 @@ def analyse_attempt(
     facts.update(_broken(mine, failed))
     facts.update(across)
     facts.update(steady.facts(steady.steady(rows)))
+    facts.update(stragglers.facts(mine, facts["world_size"]))
     facts.update(gpus.facts(hardware, facts["precision"], stated, rows))
     padded = formula.padded_vocabulary(mine["marks"])
     shape = flops.shape(known, padded)

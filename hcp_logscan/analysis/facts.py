@@ -21,6 +21,7 @@ _DUMP = "keep rank 0's start-up output: the whole argument dump or configuration
 _LAST = "keep the last rank's output: it prints the iteration lines"
 _GPU = "print nvidia-smi -L in the job script, or pass --gpu"
 _THROUGHPUT = "--log-throughput"
+_STRAGGLERS = "--log-straggler, or NVRx's straggler detection"
 _DUMPS = "set TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and keep the flight-recorder dumps of all ranks"
 _INT, _STR, _BOOL, _FLOAT = pl.Int64(), pl.String(), pl.Boolean(), pl.Float64()
 _INTS, _STRS = pl.List(pl.Int64()), pl.List(pl.String())
@@ -352,6 +353,28 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         _DUMPS,
     ),
     "dump_ranks_expected": Fact(_INT, "members of all these groups", _DUMPS),
+    "straggler_reports": Fact(
+        _INT,
+        "valid reports of Megatron's straggler detector; null without any straggler report",
+        _STRAGGLERS,
+    ),
+    "straggler_reports_invalid": Fact(
+        _INT, "its reports with impossible numbers, or out of step; null as above", _STRAGGLERS
+    ),
+    "straggler_named_ranks": Fact(
+        _INTS, "ranks that NVRx names as stragglers; empty if none, null as above", _STRAGGLERS
+    ),
+    "straggler_rank": Fact(
+        _INT, "the rank that is slowest in most of Megatron's reports", _STRAGGLERS
+    ),
+    "straggler_share": Fact(_FLOAT, "share of the reports in which it is, 0 to 1", _STRAGGLERS),
+    "straggler_slowdown": Fact(
+        _FLOAT,
+        "median over these of its time against the fastest rank's: 0.1 is 10 % slower",
+        _STRAGGLERS,
+    ),
+    "straggler_ranks": Fact(_INTS, "the ranks that NVRx names, else the slowest one"),
+    "straggler_text": Fact(_STR, "who is slow by these reports, in words"),
     "failures": Fact(
         _INT, "ranks that ended by exception or signal, torchrun's own stops not counted"
     ),

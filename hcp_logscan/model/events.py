@@ -303,6 +303,20 @@ EVENTS: Final[Mapping[str, EventTable]] = {
             "other_dtypes",
         ),
     ),
+    "stragglers": EventTable(
+        "a report about slow ranks: of Megatron's detector, or of NVRx",
+        {
+            "kind": _STR,  # report | unsynchronised (both Megatron) | named | checked (both NVRx)
+            "min_ms": _FLOAT,  # of the fastest rank, per iteration
+            "min_rank": _INT,
+            "max_ms": _FLOAT,
+            "max_rank": _INT,
+            "min_tflops": _FLOAT,  # estimated, per GPU
+            "max_tflops": _FLOAT,
+            "ranks": pl.List(pl.Int64()),  # that NVRx names
+        },
+        keep_text=False,
+    ),
     "ray_repeats": EventTable(
         "a line that Ray printed once for many", {"times": _INT}, fold=("times",)
     ),

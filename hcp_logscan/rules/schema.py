@@ -53,6 +53,7 @@ EVIDENCE_TABLES: Final = (
     "dump_states",
     "timeouts",
     "mismatches",
+    "stragglers",
     "ray_repeats",
     "interleaved",
 )
