@@ -45,13 +45,14 @@ def examine(
     *,
     ended_well: bool,
     iteration: int | None,
-    world_size: int | None,
+    config: Mapping[str, Any],
     witnesses: Witnesses,
 ) -> Collectives:
     """What became of the collectives of one attempt.
 
     `failed` are the failures known so far, with their roles; `ended_well` says that the trainer
-    came to its own end, so that time-outs are of no account.
+    came to its own end, so that time-outs are of no account; `config` holds the facts of the
+    configuration.
     """
     written = recorder.read(tables, attempt)
     usable = written if witnesses.one_attempt else Dumps()
@@ -70,7 +71,7 @@ def examine(
     named, primary = Named(), first_waits(found.waits)
     if not explained and (found.processes or echo):
         spoke = frozenset(row["rank"] for row in failed if row["kind"] == "exception")
-        known = Evidence(found, usable, unlike, spoke, world_size, witnesses)
+        known = Evidence(found, usable, unlike, spoke, config, witnesses)
         named, primary = blame(tables, known)
     if found.processes:
         facts.update(timeout_explained=explained, timeout_suspects=named.ranks)

@@ -316,11 +316,14 @@ def failures(
     attempt: int,
     *,
     last_iteration: int | None,
-    world_size: int | None,
+    config: Mapping[str, Any],
     local_to_rank: Mapping[int, int],
     witnesses: Witnesses,
 ) -> Failures:
-    """The failures of one attempt, the first root exception first."""
+    """The failures of one attempt, the first root exception first.
+
+    `config` holds the facts of the configuration.
+    """
     rows = _exception_rows(tables, attempt, last_iteration)
     rows += _exit_rows(tables, attempt, last_iteration, local_to_rank)
     _soften(rows)
@@ -330,7 +333,7 @@ def failures(
         rows,
         ended_well=_ended_well(tables, attempt),
         iteration=last_iteration,
-        world_size=world_size,
+        config=config,
         witnesses=witnesses,
     )
     rows += stuck.rows

@@ -163,7 +163,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
             events,
             n,
             last_iteration=_last(series, n),
-            world_size=configs[n].facts["world_size"],
+            config=configs[n].facts,
             local_to_rank=local_to_rank,
             witnesses=witnesses,
         )

@@ -20,14 +20,15 @@ If all that speak wait in the same place, a rank may be stuck outside, and nobod
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import polars as pl
-
+from hcp_logscan.analysis.members import members
 from hcp_logscan.analysis.waits import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    import polars as pl
 
     from hcp_logscan.analysis.disagreements import Disagreements
     from hcp_logscan.analysis.dumps import Dumps
@@ -67,7 +68,9 @@ class Evidence:
     spoke: frozenset[int | None]
     "Ranks that raised an exception, which is an echo; None for one of unknown rank."
 
-    world_size: int | None
+    config: Mapping[str, Any]
+    "Facts of the configuration."
+
     witnesses: Witnesses
 
 
@@ -125,8 +128,19 @@ def blame(tables: Mapping[str, pl.DataFrame], known: Evidence) -> tuple[Named, l
     ranks = {rank for rank in words if rank is not None}
     if None in words:
         return Named(), primary
-    members = _members(tables, primary[0].group) if primary else set()
-    return _silent(ranks, known, members), primary
+    for waits in _by_group(primary, known.waits.waits):
+        if (named := _silent(ranks, known, members(tables, waits, known.config))).reason:
+            return named, waits
+    return Named(), primary
+
+
+def _by_group(primary: list[Wait], waits: Sequence[Wait]) -> list[list[Wait]]:
+    """The waits of each group in which a process waited first, `primary` before the others."""
+    first: dict[str, Wait] = {}
+    for wait in waits:
+        first.setdefault(wait.process, wait)
+    groups = {wait.group: None for wait in [*primary, *first.values()]}
+    return [[wait for wait in waits if wait.group == group] for group in groups] or [primary]
 
 
 def unnamed(primary: Sequence[Wait]) -> str:
@@ -238,37 +252,21 @@ def silent(
 
     `among` are the members of the group that waits, empty where they are not known.
     """
-    words = set(spoke)
-    if world_size is None or len(words) < 2 or not witnesses.whole:
+    words, members_known = set(spoke), set(among)
+    fewest = 1 if members_known else 2
+    if world_size is None or len(words) < fewest or not witnesses.whole:
         return []
-    quiet = (set(among) or set(range(world_size))) - words
+    quiet = (members_known or set(range(world_size))) - words
     if not witnesses.one_node and not quiet <= witnesses.seen:
         return []
     return sorted(quiet) if len(quiet) * SILENT_SHARE <= world_size else []
 
 
-def _silent(spoke: set[int], known: Evidence, members: Iterable[int]) -> Named:
-    ranks = silent(spoke, known.world_size, known.witnesses, members)
+def _silent(spoke: set[int], known: Evidence, among: Iterable[int]) -> Named:
+    ranks = silent(spoke, known.config.get("world_size"), known.witnesses, among)
     if not ranks:
         return Named()
     verb = "was" if len(ranks) == 1 else "were"
     told = set(ranks) <= known.waits.notified
     how = f"{verb} only told of it" if told else "wrote no word of it"
     return Named(ranks, f"{listed(spoke)} waited in vain, {listed(ranks)} {how}")
-
-
-def _members(tables: Mapping[str, pl.DataFrame], group: Group) -> set[int]:
-    """Members of a group as dumps or the lines of its creation show them; empty if not known."""
-    if group.guid is None or group.is_default:
-        return set()
-    dumps = tables["dump_groups"].filter(pl.col("guid") == group.guid).drop_nulls("ranks")
-    for members in dumps["ranks"].to_list():
-        if members:
-            return set(members)
-    created = (
-        tables["group_lines"]
-        .filter((pl.col("kind") == "created") & (pl.col("guid") == group.guid))
-        .drop_nulls(["global_rank", "size"])
-    )
-    ranks = set(created["global_rank"].to_list())
-    return ranks if ranks and created["size"].max() == len(ranks) else set()

@@ -61,6 +61,9 @@ class Wait:
     row: Mapping[str, Any]
     "The line: file, line, text."
 
+    group_rank: int | None = None
+    "The rank inside the group, from a line that names the group."
+
     @property
     def compares(self) -> bool:
         """Whether its sequence number says the same on all ranks of its group."""
@@ -115,12 +118,12 @@ def read(tables: Mapping[str, pl.DataFrame], attempt: int) -> Waits:
             if _crashed(row):
                 found.errors.append(row)
         elif kind == "status":
-            _name(pending.get(process, []), row["sequence"], group)
+            _name(pending.get(process, []), row, group)
         elif kind in _STRONG:
             wait = _wait(row, process, rank, group if kind == "timeout" else UNKNOWN)
             mine = pending.setdefault(process, [])
             if kind == "timeout":
-                _name(mine, wait.sequence, group)
+                _name(mine, row, group)
             if not any(_same(wait, other) for other in mine):
                 mine.append(wait)
                 found.waits.append(wait)
@@ -201,16 +204,18 @@ def _wait(row: Mapping[str, Any], process: str, rank: int | None, group: Group) 
         numel_out=row["numel_out"],
         limit_ms=row["milliseconds"],
         row=row,
+        group_rank=None if group == UNKNOWN else row["group_rank"],
     )
 
 
-def _name(waits: list[Wait], sequence: int | None, group: Group) -> None:
-    """The first wait of a process with this number and no group gets its group."""
+def _name(waits: list[Wait], row: Mapping[str, Any], group: Group) -> None:
+    """The first wait of a process with the number of this line and no group gets its group."""
     if group == UNKNOWN:
         return
     for wait in waits:
-        if wait.group == UNKNOWN and wait.sequence is not None and wait.sequence == sequence:
-            wait.group = group
+        named = wait.group in {UNKNOWN, group}
+        if named and wait.sequence is not None and wait.sequence == row["sequence"]:
+            wait.group, wait.group_rank = group, row["group_rank"]
             return
 
 

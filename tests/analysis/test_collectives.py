@@ -1,10 +1,12 @@
 """Who waited in a collective, and who did not come."""
 
+import pickle
 import time
 
 import polars as pl
 import pytest
 
+from hcp_logscan import scan
 from hcp_logscan.analysis import collectives, waits
 from hcp_logscan.analysis.run import examine
 from hcp_logscan.analysis.suspects import Witnesses
@@ -84,14 +86,14 @@ def tables(rows, **others):
 ALL = Witnesses(frozenset(range(2048)))
 
 
-def examined(rows, world=None, failed=(), witnesses=ALL, **others):
+def examined(rows, world=None, failed=(), witnesses=ALL, config=None, **others):
     return collectives.examine(
         tables(rows, **others),
         0,
         failed,
         ended_well=False,
         iteration=4,
-        world_size=world,
+        config={"world_size": world, **(config or {})},
         witnesses=witnesses,
     )
 
@@ -221,6 +223,44 @@ def test_a_rank_that_waits_in_another_group_is_no_culprit_of_the_first():
     assert found.facts["timeout_group"] == pair[1]
 
 
+HCP = {"tp_size": 1, "cp_size": 4, "pp_size": 1, "hcp_sizes": [2, 2]}
+
+
+@pytest.mark.parametrize(
+    ("rank", "place", "description", "config", "suspects"),
+    [
+        (5, 1, L0[1], HCP, (4,)),
+        (5, 0, "HIERARCHICAL_CONTEXT_PARALLEL_GROUP_L1", HCP, (7,)),
+        (5, 0, L0[1], HCP, ()),  # not the place that the configuration gives it
+        (5, 1, L0[1], {**HCP, "hcp_sizes": None}, ()),
+        (5, 1, "TENSOR_MODEL_PARALLEL_GROUP", {**HCP, "cp_size": 1, "tp_size": 2}, (4,)),
+        (5, 1, "CONTEXT_PARALLEL_GROUP", {**HCP, "cp_size": 2}, (4,)),
+        (5, 1, "DATA_PARALLEL_GROUP", HCP, ()),  # not laid out
+        (5, 1, L0[1], {**HCP, "cp_size": 3}, ()),
+    ],
+)
+def test_silence_is_looked_for_where_the_configuration_places_the_group(
+    rank, place, description, config, suspects
+):
+    group = ("31", description)
+    rows = [work(rank, 12), {**status(rank, 12, group, 12), "group_rank": place}]
+
+    assert examined(rows, world=8, config=config).suspects == suspects
+
+
+def test_ranks_that_wait_for_each_other_lead_to_the_one_that_waits_for_nobody():
+    inner, outer = ("31", L0[1]), ("33", "HIERARCHICAL_CONTEXT_PARALLEL_GROUP_L1")
+    rows = [
+        *(work(5, 12), {**status(5, 12, inner, 12), "group_rank": 1}),
+        *(work(4, 3), {**status(4, 3, outer, 3), "group_rank": 0}),
+    ]
+
+    found = examined(rows, world=8, config=HCP)
+
+    assert found.suspects == (6,)
+    assert "level L1" in found.facts["timeout_group"]
+
+
 def test_an_error_of_the_device_is_no_echo():
     text = "[PG 0 Rank 3] Process group watchdog thread terminated with exception: CUDA error: ECC"
     rows = [
@@ -254,6 +294,38 @@ def test_one_rank_raises_and_1023_time_out_in_seconds():
     assert found.facts["timeout_explained"] is True
     assert found.suspects == ()
     assert {row["role"] for row in found.rows} == {"cascade"}
+
+
+def test_the_rank_that_raised_wrote_no_dump(tmp_path):
+    entry = {
+        "process_group": ("0", "default_pg"),
+        "collective_seq_id": 12,
+        "profiling_name": "nccl:all_reduce",
+        "input_sizes": [[8]],
+        "output_sizes": [[8]],
+        "state": "started",
+    }
+    group = {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2, 3, 4, 5, 6, 7]"}
+    dump = pickle.dumps({"version": "2.10", "pg_config": {"0": group}, "entries": [entry]}, 2)
+    text = ""
+    for rank in range(7):
+        (tmp_path / f"nccl_trace_rank_node07_{rank}").write_bytes(dump)
+        text += (
+            f"[rank{rank}]:[E301 10:01:02.1 ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog caught"
+            " collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=8,"
+            " NumelOut=8, Timeout(ms)=600000) ran for 600010 milliseconds before timing out.\n"
+        )
+    text += (
+        "[rank7]: Traceback (most recent call last):\n"
+        '[rank7]:   File "/opt/app/train.py", line 7, in train\n'
+        "[rank7]:     step()\n[rank7]: ValueError: bad batch\n"
+    )
+    (tmp_path / "console.log").write_text(text)
+
+    report = scan(tmp_path)
+
+    named = {finding.rule: finding.ranks for finding in report.findings}
+    assert named == {"HCP508": (7,), "HCP404": (7,)}
 
 
 def test_a_time_out_behind_which_the_rank_trains_on_killed_nobody(tmp_path):
