@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from hcp_logscan.analysis.waits import PAIRWISE, UNKNOWN
+from hcp_logscan.analysis.waits import UNKNOWN, counts_as_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from hcp_logscan.analysis.dumps import Dumps
     from hcp_logscan.analysis.waits import Wait
@@ -131,34 +131,30 @@ def _sides(
         yield f"rank {who}{more} has {value}" if number == 1 else f"ranks {who}{more} have {value}"
 
 
-def _from_waits(waits: Iterable[Wait]) -> Iterator[tuple[str, list[_Call]]]:
+def _from_waits(waits: Sequence[Wait]) -> Iterator[tuple[str, list[_Call]]]:
     """Watchdog lines: by group and number, or, where no group is named, of the group of all ranks.
 
     A line without a group is of a group whose ranks are numbered as all ranks are if its own number
     in the group is the global one, on every rank. The number is that of the process's first work.
     """
-    named: dict[tuple[object, int], list[_Call]] = {}
+    calls: dict[tuple[object, int], list[_Call]] = {}
     first: dict[int, Wait] = {}
     for wait in waits:
-        if wait.rank is None or wait.sequence is None or not wait.operation:
-            continue
-        if wait.operation.upper() in PAIRWISE:
-            continue
-        if wait.group == UNKNOWN:
+        if wait.rank is not None:
             first.setdefault(wait.rank, wait)
+    whole = counts_as_all([wait for wait in first.values() if wait.group == UNKNOWN])
+    for wait in waits:
+        if wait.rank is None or wait.sequence is None or not wait.compares:
             continue
-        named.setdefault((wait.group.guid, wait.sequence), []).append(_call(wait))
-    yield from ((f"#{number}", calls) for (_, number), calls in named.items())
-    if any(wait.said_rank != rank for rank, wait in first.items()):
-        return
-    whole: dict[int, list[_Call]] = {}
-    for wait in first.values():
-        whole.setdefault(int(wait.sequence or 0), []).append(_call(wait))
-    yield from ((f"#{number}", calls) for number, calls in whole.items())
+        if wait.group != UNKNOWN:
+            calls.setdefault((wait.group.guid, wait.sequence), []).append(_call(wait))
+        elif whole and first[wait.rank] is wait:
+            calls.setdefault((None, wait.sequence), []).append(_call(wait))
+    yield from ((f"#{number}", mine) for (_, number), mine in calls.items())
 
 
 def _call(wait: Wait) -> _Call:
-    return _Call(wait.rank, wait.operation or "", _elements(wait.numel_in, wait.numel_out))
+    return _Call(wait.rank, wait.operation or "?", _elements(wait.numel_in, wait.numel_out))
 
 
 def _elements(numel_in: int | None, numel_out: int | None) -> str | None:

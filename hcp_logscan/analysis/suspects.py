@@ -8,9 +8,10 @@ A rank that waits is a victim. In this order the evidence names the others:
 3. in one group, a rank enqueued fewer collectives than the one in which the others wait, or waits
    in an earlier one: it never entered. Where that is true of more than half, nobody is named. If it
    waits itself, in another group, the question moves on to that group;
-4. by the flight-recorder dumps, a rank did not enter what others wait in and waits in nothing
+4. c10d's desync report names it;
+5. by the flight-recorder dumps, a rank did not enter what others wait in and waits in nothing
    itself; else its dump is missing where nearly all others wrote one;
-5. ranks without a word of waiting where others wait, if they are at most a quarter of the world,
+6. ranks without a word of waiting where others wait, if they are at most a quarter of the world,
    the logs are whole, and these ranks are in them. A rank that was merely told of a time-out has
    said nothing of itself.
 
@@ -23,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from hcp_logscan.analysis.members import members
-from hcp_logscan.analysis.waits import UNKNOWN
+from hcp_logscan.analysis.waits import UNKNOWN, counts_as_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -122,6 +123,8 @@ def blame(tables: Mapping[str, pl.DataFrame], known: Evidence) -> tuple[Named, l
     named, primary = _never_entered(primary, known)
     if named.reason:
         return named, primary
+    if (named := _by_report(known.waits)).reason:
+        return named, primary
     if (named := _by_dumps(known)).reason:
         return named, primary
     words = known.spoke | {wait.rank for wait in known.waits.waits}
@@ -148,7 +151,8 @@ def unnamed(primary: Sequence[Wait]) -> str:
     ranks = {wait.rank for wait in primary}
     if None in ranks:
         return "the lines do not say which ranks these are"
-    if len(ranks) > 1 and len({(wait.sequence, wait.operation) for wait in primary}) == 1:
+    places = {(wait.sequence, wait.operation) for wait in primary}
+    if len(ranks) > 1 and len(places) == 1 and places != {(None, None)}:
         return (
             f"all {len(ranks)} ranks that speak waited in the same place: a rank may be stuck"
             " outside of any collective, or the network; nothing names it"
@@ -201,7 +205,9 @@ def _behind(primary: Sequence[Wait], known: Evidence) -> Named:
         return Named()
     last = max(numbers.values())
     enqueued = {rank: n for (guid, rank), n in known.dumps.enqueued.items() if guid == group.guid}
-    enqueued |= {rank: n for (one, rank), n in known.waits.counters.items() if one == group}
+    said = {rank: n for (one, rank), n in known.waits.counters.items() if one == group}
+    if not any(said.get(rank, last) < number for rank, number in numbers.items()):
+        enqueued |= said  # else the counters are those of send and receive
     behind = {rank for rank, number in numbers.items() if number < last}
     absent = {rank for rank, count in enqueued.items() if count < last} - behind
     named, everybody = behind | absent, numbers.keys() | enqueued.keys()
@@ -224,6 +230,17 @@ def _behind(primary: Sequence[Wait], known: Evidence) -> Named:
     return Named(
         sorted(named), f"{listed(named)} waited in number {mine}, the others in number {last}"
     )
+
+
+def _by_report(waits: Waits) -> Named:
+    """Ranks that c10d's own reports name, where they count ranks as all are counted."""
+    if len(waits.lagging) != 1 or not counts_as_all(waits.waits):
+        return Named()
+    ranks = sorted(next(iter(waits.lagging)))
+    waiting = {wait.rank for wait in waits.waits}
+    if not ranks or len(ranks) > len(waiting) or waiting & set(ranks):
+        return Named()
+    return Named(ranks, f"c10d's desync report says that {listed(ranks)} did not join")
 
 
 def _by_dumps(known: Evidence) -> Named:

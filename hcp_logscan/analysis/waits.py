@@ -22,7 +22,7 @@ GOES_ON: Final = ("iterations", "steps", "checkpoints", "validations", "rank_lin
 _MERGED_TAIL: Final = 2
 """Lines of progress that may still arrive behind a fatal line where ranks share one stream."""
 
-_STRONG: Final = frozenset({"timeout", "gloo", "barrier", "desync", "stuck"})
+_STRONG: Final = frozenset({"timeout", "gloo", "barrier", "stuck"})
 _CRASH: Final = r"CUDA (?:error|driver)|HIP error|device-side assert"
 
 
@@ -67,7 +67,7 @@ class Wait:
     @property
     def compares(self) -> bool:
         """Whether its sequence number says the same on all ranks of its group."""
-        return self.sequence is not None and self.operation not in PAIRWISE
+        return self.sequence is not None and (self.operation or "UNKNOWN").upper() not in PAIRWISE
 
 
 @dataclass(slots=True)
@@ -83,6 +83,9 @@ class Waits:
 
     accused: set[int] = field(default_factory=set)
     "Ranks that notified ones name as timed out."
+
+    lagging: set[frozenset[int]] = field(default_factory=set)
+    "Ranks inside a group that c10d's desync reports name, report by report."
 
     errors: list[Mapping[str, Any]] = field(default_factory=list)
     "Lines of watchdogs that ended by an error of the device."
@@ -114,6 +117,9 @@ def read(tables: Mapping[str, pl.DataFrame], attempt: int) -> Waits:
         if kind == "notified":
             found.notified |= {rank} - {None}
             found.accused |= {row["source_rank"]} - {None}
+        elif kind == "desync":
+            words = (row["lagging"] or "").split(",")
+            found.lagging.add(frozenset(int(word) for word in words if word.strip().isdecimal()))
         elif kind == "error":
             if _crashed(row):
                 found.errors.append(row)
@@ -136,6 +142,18 @@ def read(tables: Mapping[str, pl.DataFrame], attempt: int) -> Waits:
     if found.errors:
         found.accused.clear()  # the signal to dump is sent after an error, too
     return found
+
+
+def counts_as_all(waits: list[Wait]) -> bool:
+    """Whether the first group to time out numbers its ranks as all ranks are, as far as is known.
+
+    The `[Rank r]` of a work is fixed by the first one of its process that times out.
+    """
+    first: dict[str, Wait] = {}
+    for wait in waits:
+        first.setdefault(wait.process, wait)
+    known = [wait for wait in first.values() if wait.said_rank is not None]
+    return bool(known) and all(wait.said_rank == wait.rank for wait in known)
 
 
 def _final(tables: Mapping[str, pl.DataFrame], attempt: int, rows: pl.DataFrame) -> pl.DataFrame:

@@ -261,6 +261,22 @@ def test_ranks_that_wait_for_each_other_lead_to_the_one_that_waits_for_nobody():
     assert "level L1" in found.facts["timeout_group"]
 
 
+@pytest.mark.parametrize(("said", "suspects"), [((0, 1), (2,)), ((0, 0), ())])
+def test_a_desync_report_names_ranks_where_the_group_counts_as_all_do(said, suspects):
+    rows = [plain(rank, 12, said=own) for rank, own in zip((0, 1), said, strict=True)]
+    rows.append({"kind": "desync", "lagging": "2"})
+
+    assert examined(rows, world=16).suspects == suspects
+
+
+def test_counters_of_send_and_receive_are_left_out():
+    group = ("9", "PIPELINE_MODEL_PARALLEL_GROUP")
+    rows = [line for r in (0, 1) for line in (work(r, 40), status(r, 40, group, 3, 2))]
+    rows.append(status(2, 2, group, 3, 2))
+
+    assert examined(rows, world=16).suspects == ()
+
+
 def test_an_error_of_the_device_is_no_echo():
     text = "[PG 0 Rank 3] Process group watchdog thread terminated with exception: CUDA error: ECC"
     rows = [
