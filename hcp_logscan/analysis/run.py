@@ -337,8 +337,14 @@ def _witnesses(
         and not coverage.missing
         and not events["ray_repeats"].height
     )
-    seen, one_node = frozenset(coverage.seen), coverage.ranks.one_node
-    return Witnesses(seen, one_node=one_node, whole=whole, one_attempt=one_attempt)
+    ranks_of = coverage.ranks
+    apart = ranks_of.files_tell or bool(ranks_of.file_locals)
+    return Witnesses(
+        frozenset(coverage.seen),
+        one_console=ranks_of.one_node and not apart,
+        whole=whole,
+        one_attempt=one_attempt,
+    )
 
 
 def _last(series: pl.DataFrame, attempt: int) -> int | None:

@@ -49,8 +49,8 @@ class Witnesses:
     seen: frozenset[int] = frozenset()
     "Ranks that are told apart in the logs."
 
-    one_node: bool = False
-    "All local ranks are of one node: its console holds the words of all."
+    one_console: bool = False
+    "One node without files of single ranks: its console holds the words of all."
 
     whole: bool = True
     "No file is cut off or unreadable, no rank lacks its file, nothing was deduplicated."
@@ -274,7 +274,7 @@ def silent(
     if world_size is None or len(words) < fewest or not witnesses.whole:
         return []
     quiet = (members_known or set(range(world_size))) - words
-    if not witnesses.one_node and not quiet <= witnesses.seen:
+    if not witnesses.one_console and not quiet <= witnesses.seen:
         return []
     return sorted(quiet) if len(quiet) * SILENT_SHARE <= world_size else []
 

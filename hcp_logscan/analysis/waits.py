@@ -139,9 +139,19 @@ def read(tables: Mapping[str, pl.DataFrame], attempt: int) -> Waits:
             weak.setdefault(process, _wait(row, process, rank, own))
     if not found.waits and not found.errors:
         found.waits = list(weak.values())
+    found.waits = _without_echoes(found.waits)
     if found.errors:
         found.accused.clear()  # the signal to dump is sent after an error, too
     return found
+
+
+def _without_echoes(waits: list[Wait]) -> list[Wait]:
+    """Waits of unknown rank do not count beside the same work of a known one.
+
+    What C++ prints when it ends the process (`what():`) has no rank in front.
+    """
+    known = {(wait.sequence, wait.operation) for wait in waits if wait.rank is not None}
+    return [w for w in waits if w.rank is not None or (w.sequence, w.operation) not in known]
 
 
 def counts_as_all(waits: list[Wait]) -> bool:

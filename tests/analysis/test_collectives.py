@@ -193,7 +193,7 @@ def test_counters_that_were_never_set_say_nothing():
         (None, ALL, ()),
         (5, ALL, ()),  # 2 of 5 are more than a quarter
         (4, Witnesses(frozenset({0, 1, 3})), ()),  # its log is not there
-        (4, Witnesses(frozenset({0, 1, 3}), one_node=True), (2,)),  # the console of the node is
+        (4, Witnesses(frozenset({0, 1, 3}), one_console=True), (2,)),  # the console of the node is
         (4, Witnesses(frozenset(range(4)), whole=False), ()),
     ],
 )
@@ -344,12 +344,39 @@ def test_the_rank_that_raised_wrote_no_dump(tmp_path):
     assert named == {"HCP508": (7,), "HCP404": (7,)}
 
 
+CAUGHT = (
+    "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1,"
+    " NumelOut=1, Timeout(ms)=600000) ran for 600010 milliseconds before timing out.\n"
+)
+WORLD = (
+    "using world size: 4, data-parallel size: 4, context-parallel size: 1, hierarchical"
+    " context-parallel sizes: None, tensor-model-parallel size: 1, pipeline-model-parallel size: 1\n"
+)
+
+
+def test_a_rank_whose_log_is_missing_is_no_suspect(tmp_path):
+    texts = {
+        rank: f"[rank{rank}]:[E301 10:01:02.1 ProcessGroupNCCL.cpp:632] [Rank {rank}] {CAUGHT}"
+        f"  what():  [PG ID 3 PG GUID 7(DATA_PARALLEL_GROUP) Rank {rank}] Process group watchdog"
+        f" thread terminated with exception: [Rank {rank}] {CAUGHT}"
+        for rank in (0, 1, 3)
+    }
+    texts[0] = WORLD + texts[0]
+    (tmp_path / "merged").mkdir()
+    (tmp_path / "merged" / "train.log").write_text("".join(texts.values()))
+    for rank, text in texts.items():
+        place = tmp_path / "apart" / "logs" / "run_x1" / "attempt_0" / str(rank)
+        place.mkdir(parents=True)
+        (place / "stderr.log").write_text(text)
+
+    apart, merged = (examine(tmp_path / name).attempts[-1].facts for name in ("apart", "merged"))
+
+    assert (apart["collective_timeouts"], apart["timeout_suspects"]) == (3, [])
+    assert (merged["collective_timeouts"], merged["timeout_suspects"]) == (3, [2])
+
+
 def test_a_time_out_behind_which_the_rank_trains_on_killed_nobody(tmp_path):
-    line = (
-        "[rank3]:[E301 10:01:02.1 ProcessGroupNCCL.cpp:632] [Rank 3] Watchdog caught collective"
-        " operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1, NumelOut=1,"
-        " Timeout(ms)=600000) ran for 600010 milliseconds before timing out.\n"
-    )
+    line = f"[rank3]:[E301 10:01:02.1 ProcessGroupNCCL.cpp:632] [Rank 3] {CAUGHT}"
     memory = "[rank3]:[Rank 3] (after 5 iterations) memory (MB) | allocated: 0.00\n"
     (tmp_path / "console.log").write_text(line + memory)
     goes_on = examine(tmp_path).attempts[-1].facts
