@@ -14,7 +14,7 @@ from hcp_logscan.analysis import waits as waiting
 from hcp_logscan.analysis.disagreements import Disagreements, compare
 from hcp_logscan.analysis.dumps import Dumps
 from hcp_logscan.analysis.runtime import LEVEL
-from hcp_logscan.analysis.suspects import Evidence, Named, Witnesses, blame, first_waits, unnamed
+from hcp_logscan.analysis.suspects import Evidence, Named, Witnesses, blame, by_group, unnamed
 from hcp_logscan.analysis.waits import Waits
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def examine(
     }
     explained = any(row["role"] in {"root", "rejection"} for row in failed)
     echo = next((row for row in failed if row["role"] == "cascade"), None)
-    named, primary = Named(), first_waits(found.waits)
+    named, primary = Named(), next(iter(by_group(found.waits)), [])
     if not explained and (found.processes or echo):
         spoke = frozenset(row["rank"] for row in failed if row["kind"] == "exception")
         known = Evidence(found, usable, unlike, spoke, config, witnesses)

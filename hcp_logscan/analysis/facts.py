@@ -463,7 +463,8 @@ FAILURE_FACTS: Final[Mapping[str, Fact]] = {
     "kind": Fact(
         _STR,
         "`exception`, `exit` (a process ended by code or signal), `timeout` (a rank waited in a"
-        " collective that never ended), `suspect` (a rank that the others waited for)",
+        " collective that never ended), `suspect` (a rank that the others waited for, shown at"
+        " the line of the first of them)",
     ),
     "role": Fact(
         _STR,

@@ -20,6 +20,7 @@ If all that speak wait in the same place, a rank may be stuck outside, and nobod
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,6 +41,9 @@ SILENT_SHARE: Final = 4
 
 _SHOWN: Final = 8
 """Ranks that a sentence lists."""
+
+_MOST_GROUPS: Final = 64
+"""Groups that are looked at; the ranks of a large job wait in many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,27 +99,26 @@ def listed(ranks: Iterable[int]) -> str:
     return f"rank {words}" if len(known) == 1 else f"ranks {words}{more}"
 
 
-def first_waits(waits: Sequence[Wait]) -> list[Wait]:
-    """The waits of the group in which most processes waited first.
+def by_group(waits: Sequence[Wait]) -> list[list[Wait]]:
+    """The waits of each group in which a process waited first: where most did so comes first.
 
     The first wait of a process stands first in its own log; later ones are of groups that stand
-    still because of it.
+    still because of it. Waits whose group no line names stand behind.
     """
     first: dict[str, Wait] = {}
+    groups: dict[Group, list[Wait]] = {}
     for wait in waits:
         first.setdefault(wait.process, wait)
-    counts: dict[Group, int] = {}
-    for wait in first.values():
-        counts[wait.group] = counts.get(wait.group, 0) + 1
-    if not counts:
-        return []
-    group = max(counts, key=lambda one: (one != UNKNOWN, counts[one]))
-    return [wait for wait in waits if wait.group == group]
+        groups.setdefault(wait.group, []).append(wait)
+    counts = Counter(wait.group for wait in first.values())
+    ordered = sorted(counts, key=lambda group: (group == UNKNOWN, -counts[group]))
+    return [groups[group] for group in ordered]
 
 
 def blame(tables: Mapping[str, pl.DataFrame], known: Evidence) -> tuple[Named, list[Wait]]:
     """The suspects by the strongest evidence there is, and the waits that it is about."""
-    primary = first_waits(known.waits.waits)
+    groups = by_group(known.waits.waits)
+    primary = groups[0] if groups else []
     if (named := _errors(known.waits)).reason:
         return named, primary
     if worst := known.disagreements.worst:
@@ -131,19 +134,10 @@ def blame(tables: Mapping[str, pl.DataFrame], known: Evidence) -> tuple[Named, l
     ranks = {rank for rank in words if rank is not None}
     if None in words:
         return Named(), primary
-    for waits in _by_group(primary, known.waits.waits):
+    for waits in [primary, *groups[:_MOST_GROUPS]]:
         if (named := _silent(ranks, known, members(tables, waits, known.config))).reason:
             return named, waits
     return Named(), primary
-
-
-def _by_group(primary: list[Wait], waits: Sequence[Wait]) -> list[list[Wait]]:
-    """The waits of each group in which a process waited first, `primary` before the others."""
-    first: dict[str, Wait] = {}
-    for wait in waits:
-        first.setdefault(wait.process, wait)
-    groups = {wait.group: None for wait in [*primary, *first.values()]}
-    return [[wait for wait in waits if wait.group == group] for group in groups] or [primary]
 
 
 def unnamed(primary: Sequence[Wait]) -> str:
@@ -177,7 +171,7 @@ def _never_entered(primary: list[Wait], known: Evidence) -> tuple[Named, list[Wa
         first.setdefault(wait.rank, wait)
     visited: set[Group] = set()
     named = Named()
-    while primary and primary[0].group not in visited:
+    while primary and primary[0].group not in visited and len(visited) < _MOST_GROUPS:
         visited.add(primary[0].group)
         named = _behind(primary, known)
         elsewhere = {

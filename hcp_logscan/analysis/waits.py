@@ -22,6 +22,9 @@ GOES_ON: Final = ("iterations", "steps", "checkpoints", "validations", "rank_lin
 _MERGED_TAIL: Final = 2
 """Lines of progress that may still arrive behind a fatal line where ranks share one stream."""
 
+_MOST: Final = 256
+"""Waits of one process that are kept: it dies of the first few."""
+
 _STRONG: Final = frozenset({"timeout", "gloo", "barrier", "stuck"})
 _CRASH: Final = r"CUDA (?:error|driver)|HIP error|device-side assert"
 
@@ -118,8 +121,7 @@ def read(tables: Mapping[str, pl.DataFrame], attempt: int) -> Waits:
             found.notified |= {rank} - {None}
             found.accused |= {row["source_rank"]} - {None}
         elif kind == "desync":
-            words = (row["lagging"] or "").split(",")
-            found.lagging.add(frozenset(int(word) for word in words if word.strip().isdecimal()))
+            found.lagging.add(_numbers(row["lagging"] or ""))
         elif kind == "error":
             if _crashed(row):
                 found.errors.append(row)
@@ -130,7 +132,7 @@ def read(tables: Mapping[str, pl.DataFrame], attempt: int) -> Waits:
             mine = pending.setdefault(process, [])
             if kind == "timeout":
                 _name(mine, row, group)
-            if not any(_same(wait, other) for other in mine):
+            if len(mine) < _MOST and not any(_same(wait, other) for other in mine):
                 mine.append(wait)
                 found.waits.append(wait)
         elif kind == "signal":
@@ -196,6 +198,12 @@ def _final(tables: Mapping[str, pl.DataFrame], attempt: int, rows: pl.DataFrame)
     )
     own = pl.when(pl.col("event_rank").is_null()).then("tail").otherwise("progress")
     return later.filter((own <= pl.col("last")).fill_null(value=True)).drop("progress", "tail")
+
+
+def _numbers(text: str) -> frozenset[int]:
+    """The ranks of `1, 3`; numbers that no rank has are left out."""
+    words = (word.strip() for word in text.split(","))
+    return frozenset(int(word) for word in words if word.isdecimal() and len(word) <= 7)
 
 
 def _counted(row: Mapping[str, Any]) -> bool:

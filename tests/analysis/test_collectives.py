@@ -375,6 +375,19 @@ def test_a_rank_whose_log_is_missing_is_no_suspect(tmp_path):
     assert (merged["collective_timeouts"], merged["timeout_suspects"]) == (3, [2])
 
 
+def test_hostile_numbers_of_works_groups_and_ranks_cost_seconds_at_most():
+    works = [work(0, number) for number in range(20_000)]
+    groups = [line for r in range(2_000) for line in both(r, 5, (str(r), DP[1]))]
+    report = {"kind": "desync", "lagging": "9" * 4_000 + ", 3"}
+    begin = time.process_time()
+
+    found = examined([*works, *groups, plain(1, 2), report], world=4_000)
+
+    assert time.process_time() - begin < 5
+    assert len(waits.read(tables(works), 0).waits) == 256
+    assert found.facts["collective_timeouts"] == 2_000
+
+
 def test_a_time_out_behind_which_the_rank_trains_on_killed_nobody(tmp_path):
     line = f"[rank3]:[E301 10:01:02.1 ProcessGroupNCCL.cpp:632] [Rank 3] {CAUGHT}"
     memory = "[rank3]:[Rank 3] (after 5 iterations) memory (MB) | allocated: 0.00\n"
