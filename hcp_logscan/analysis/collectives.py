@@ -7,22 +7,33 @@ A rank that raised, crashed or was killed explains the time-outs of all the othe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
 
 from hcp_logscan.analysis import dumps as recorder
 from hcp_logscan.analysis import waits as waiting
 from hcp_logscan.analysis.disagreements import Disagreements, compare
 from hcp_logscan.analysis.dumps import Dumps
 from hcp_logscan.analysis.runtime import LEVEL
-from hcp_logscan.analysis.suspects import Evidence, Named, Witnesses, blame, by_group, unnamed
+from hcp_logscan.analysis.suspects import (
+    Evidence,
+    Named,
+    Witnesses,
+    blame,
+    by_group,
+    listed,
+    unnamed,
+)
 from hcp_logscan.analysis.waits import Waits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import polars as pl
-
     from hcp_logscan.analysis.waits import Group, Wait
+
+_SHOWN: Final = 3
+"""Call sites that a sentence lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +88,9 @@ def examine(
         facts.update(timeout_explained=explained, timeout_suspects=named.ranks)
         facts.update(_described(primary, found))
         if not explained:
-            facts["timeout_reason"] = named.reason or unnamed(primary)
+            facts["timeout_call_sites"] = sites = _call_sites(tables, attempt)
+            reason = named.reason or unnamed(primary)
+            facts["timeout_reason"] = f"{reason}; the calls are {sites}" if sites else reason
     shown = primary[0].row if primary else echo
     rows = _rows(attempt, iteration, found, named, shown)
     return Collectives(facts, tuple(rows), tuple(named.ranks))
@@ -110,6 +123,35 @@ def _first_rank(waits: Sequence[Wait]) -> int | None:
     return min(waits, key=lambda wait: wait.row["line"]).rank
 
 
+def _call_sites(tables: Mapping[str, pl.DataFrame], attempt: int) -> str | None:
+    """Where the program waits, rank by rank, in words; the first stack of each rank counts.
+
+    The frames carry no prefix: the rank is that of their file, else of the line above them.
+    """
+    rows = tables["call_sites"].filter(pl.col("attempt") == attempt).sort("file", "line")
+    if not rows.height:
+        return None
+    heads = {
+        (file, line): rank
+        for file, line, rank in tables["timeouts"]
+        .drop_nulls("event_rank")
+        .select("file", "line", "event_rank")
+        .iter_rows()
+    }
+    sites: dict[int, str] = {}
+    for file, first, rank, site in rows.select(
+        "file", "first_line", "event_rank", "site"
+    ).iter_rows():
+        known = rank if rank is not None else heads.get((file, first - 1))
+        if known is not None:
+            sites.setdefault(known, site)
+    places: dict[str, list[int]] = {}
+    for rank, site in sites.items():
+        places.setdefault(site, []).append(rank)
+    ordered = sorted(places.items(), key=lambda one: (len(one[1]), one[1]))
+    return "; ".join(f"{listed(ranks)} at {site}" for site, ranks in ordered[:_SHOWN]) or None
+
+
 def _described(primary: Sequence[Wait], found: Waits) -> dict[str, Any]:
     """The collective that timed out first, as far as the lines say it."""
     if not primary:
@@ -117,6 +159,8 @@ def _described(primary: Sequence[Wait], found: Waits) -> dict[str, Any]:
     first = primary[0]
     limits = {wait.limit_ms for wait in primary} - {None}
     return {
+        "timeout_ranks": sorted({w.rank for w in found.waits if w.rank is not None}),
+        "timeout_told_ranks": sorted(found.notified - {wait.rank for wait in found.waits}),
         "timeout_rank": _first_rank(primary),
         "timeout_collective": _words(first),
         "timeout_backend": first.backend,

@@ -308,6 +308,15 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         "a rank of this attempt raised, crashed or was killed, so that the others waited in vain;"
         " null without time-outs",
     ),
+    "timeout_ranks": Fact(_INTS, "the ranks that waited, as far as they are known"),
+    "timeout_told_ranks": Fact(
+        _INTS, "ranks that were told of another one's time-out and print none of their own"
+    ),
+    "timeout_call_sites": Fact(
+        _STR,
+        "where in the program the ranks wait, in words",
+        "set TORCH_NCCL_TRACE_BUFFER_SIZE=2000",
+    ),
     "timeout_rank": Fact(
         _INT,
         "the rank whose time-out stands first; null where no one file shows them all",

@@ -276,6 +276,14 @@ EVENTS: Final[Mapping[str, EventTable]] = {
             "last_completed": _INT,  # -1 where none did
         },
     ),
+    "call_sites": EventTable(
+        "where the program called a collective that failed",
+        {
+            "operation": _STR,  # of torch.distributed
+            "site": _STR,  # file name, line and function of the first frame outside of PyTorch
+            "first_line": _INT,  # of the stack; the line above it names the rank
+        },
+    ),
     "mismatches": EventTable(
         "two ranks whose collectives differ, as TORCH_DISTRIBUTED_DEBUG=DETAIL finds it",
         {

@@ -52,6 +52,7 @@ EVIDENCE_TABLES: Final = (
     "dump_entries",
     "dump_states",
     "timeouts",
+    "call_sites",
     "mismatches",
     "stragglers",
     "ray_repeats",

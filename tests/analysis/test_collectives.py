@@ -375,6 +375,27 @@ def test_a_rank_whose_log_is_missing_is_no_suspect(tmp_path):
     assert (merged["collective_timeouts"], merged["timeout_suspects"]) == (3, [2])
 
 
+def test_calls_that_wait_are_told_by_the_line_above_their_stack(tmp_path):
+    def stack(rank, line):
+        return (
+            f"[rank{rank}]:[E618 01:39:41.2 ProcessGroupNCCL.cpp:733] Stack trace of the failed"
+            " collective: \n"
+            "#0 all_reduce from /opt/venv/site-packages/torch/distributed/distributed_c10d.py:3068\n"
+            "#1 wrapper from /opt/venv/site-packages/torch/distributed/c10d_logger.py:83\n"
+            f"#2 reduce from /opt/app/train.py:{line}\n#3 main from /opt/app/train.py:900\n\n"
+        )
+
+    (tmp_path / "train.log").write_text(stack(3, 31) + stack(1, 246) + stack(2, 246))
+
+    facts = examine(tmp_path).attempts[-1].facts
+
+    sites = "rank 3 at train.py:31 (reduce); ranks 1, 2 at train.py:246 (reduce)"
+    assert facts["timeout_call_sites"] == sites
+    assert facts["timeout_reason"].endswith(f"; the calls are {sites}")
+    assert facts["timeout_ranks"] == [1, 2, 3]
+    assert facts["timeout_suspects"] == []
+
+
 def test_hostile_numbers_of_works_groups_and_ranks_cost_seconds_at_most():
     works = [work(0, number) for number in range(20_000)]
     groups = [line for r in range(2_000) for line in both(r, 5, (str(r), DP[1]))]
