@@ -70,7 +70,7 @@ def examine(
     found, unlike = Waits(), Disagreements()
     if not ended_well:
         found = waiting.read(tables, attempt)
-        unlike = compare(tables, attempt, found.waits, usable)
+        unlike = compare(tables, attempt, found, usable)
     facts: dict[str, Any] = {
         "collective_timeouts": len(found.processes),
         "timeout_suspects": [],

@@ -19,8 +19,8 @@ from hcp_logscan.analysis.waits import UNKNOWN, counts_as_all
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from hcp_logscan.analysis.dumps import Dumps
-    from hcp_logscan.analysis.waits import Wait
+    from hcp_logscan.analysis.dumps import Dumps, Key
+    from hcp_logscan.analysis.waits import Wait, Waits
 
 _EQUAL_SIZES: Final = frozenset(
     {"allreduce", "broadcast", "reduce", "allgatherbase", "reducescatterbase"}
@@ -79,14 +79,15 @@ def _plain(operation: str) -> str:
 
 
 def compare(
-    tables: Mapping[str, pl.DataFrame], attempt: int, waits: Sequence[Wait], dumps: Dumps
+    tables: Mapping[str, pl.DataFrame], attempt: int, waits: Waits, dumps: Dumps
 ) -> Disagreements:
     """Everything that can be compared in one attempt."""
     found = Disagreements()
     prints = tables["mismatches"].filter(pl.col("attempt") == attempt)
     if prints.height:
         _fingerprints(found, prints)
-    for label, calls in (*_from_waits(waits), *_from_dumps(dumps)):
+    sure = [wait for wait in waits.waits if wait.group not in waits.ambiguous]
+    for label, calls in (*_from_waits(sure), *_from_dumps(dumps)):
         _judge(found, label, calls)
     return found
 
@@ -167,14 +168,14 @@ def _elements(numel_in: int | None, numel_out: int | None) -> str | None:
 
 def _from_dumps(dumps: Dumps) -> Iterator[tuple[str, list[_Call]]]:
     """Dumps: by group and number; numbers that several calls share are left out."""
-    calls: dict[tuple[str, int], list[_Call]] = {}
-    for row in dumps.states:
+    calls: dict[tuple[Key, int], dict[int, _Call]] = {}
+    for key, row in dumps.states:
         if row["operation"] != "coalesced":
             size = _elements(row["numel_in"], row["numel_out"])
             call = _Call(row["event_rank"], row["operation"], size)
-            calls.setdefault((row["guid"], row["sequence"]), []).append(call)
-    for (guid, number), mine in calls.items():
-        yield f"#{number} of group {guid}", list({call.rank: call for call in mine}.values())
+            calls.setdefault((key, row["sequence"]), {})[row["event_rank"]] = call
+    for ((guid, _), number), mine in calls.items():
+        yield f"#{number} of group {guid}", list(mine.values())
 
 
 def _fingerprints(found: Disagreements, rows: pl.DataFrame) -> None:

@@ -14,6 +14,10 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+Key = tuple[str, tuple[int, ...]]
+"""A group by its name and its members, empty if not listed: names are not unique, as those of
+groups that were split from one parent are equal."""
+
 
 @dataclass(slots=True)
 class Dumps:
@@ -28,14 +32,14 @@ class Dumps:
     nameless: bool = False
     "A dump whose rank its name does not tell."
 
-    enqueued: dict[tuple[str, int], int] = field(default_factory=dict)
-    "(group name, rank) -> number of the last collective that it enqueued."
+    enqueued: dict[Key, dict[int, int]] = field(default_factory=dict)
+    "Group -> rank -> number of the last collective that it enqueued."
 
-    unfinished: dict[str, dict[int, int]] = field(default_factory=dict)
-    "Group name -> rank -> number of the first collective that did not end."
+    unfinished: dict[Key, dict[int, int]] = field(default_factory=dict)
+    "Group -> rank -> number of the first collective that did not end."
 
-    states: list[Mapping[str, Any]] = field(default_factory=list)
-    "Rows of the event table `dump_states` whose rank is known."
+    states: list[tuple[Key, Mapping[str, Any]]] = field(default_factory=list)
+    "Rows of the event table `dump_states` whose rank is known, with their group."
 
     @property
     def missing(self) -> list[int] | None:
@@ -51,12 +55,19 @@ class Dumps:
         """
         waiting = {rank for ranks in self.unfinished.values() for rank in ranks}
         found: dict[int, tuple[str, int, int]] = {}
-        for guid, ranks in self.unfinished.items():
+        for key, ranks in self.unfinished.items():
             number = max(ranks.values())
-            for (one, rank), last in self.enqueued.items():
-                if one == guid and last < number and rank not in waiting:
-                    found.setdefault(rank, (guid, number, last))
+            for rank, last in self.enqueued[key].items():
+                if last < number and rank not in waiting:
+                    found.setdefault(rank, (key[0], number, last))
         return found
+
+    def counters(self, guid: str | None, ranks: set[int]) -> dict[int, int]:
+        """Rank -> number of its last collective, in the group of this name with these members."""
+        for (name, members), counts in self.enqueued.items():
+            if name == guid and (not members or ranks <= set(members)):
+                return dict(counts)
+        return {}
 
     def facts(self) -> dict[str, Any]:
         """Facts of the table `attempts`."""
@@ -82,11 +93,14 @@ def read(tables: Mapping[str, pl.DataFrame], attempt: int) -> Dumps:
         frozenset(mine["dump_groups"]["ranks"].explode().drop_nulls().to_list()),
         bool(owners["event_rank"].has_nulls()),
     )
+    groups = mine["dump_groups"].select("event_rank", "guid", "ranks").rows()
+    members = {(rank, guid): tuple(ranks or ()) for rank, guid, ranks in groups}
     known = mine["dump_states"].drop_nulls("event_rank").sort("file", "sequence")
     for row in known.iter_rows(named=True):
-        guid, rank = row["guid"], row["event_rank"]
-        found.states.append(row)
-        found.enqueued[guid, rank] = row["last_enqueued"]
+        rank, guid = row["event_rank"], row["guid"]
+        key = (guid, members.get((rank, guid), ()))
+        found.states.append((key, row))
+        found.enqueued.setdefault(key, {})[rank] = row["last_enqueued"]
         if row["state"] in {"scheduled", "started"}:
-            found.unfinished.setdefault(guid, {}).setdefault(rank, row["sequence"])
+            found.unfinished.setdefault(key, {}).setdefault(rank, row["sequence"])
     return found

@@ -35,15 +35,17 @@ def members(
     group = waits[0].group
     if group.is_default:
         return list(range(config.get("world_size") or 0))
-    return _shown(tables, group) or _configured(waits, group, config)
+    shown = _shown(tables, group, {wait.rank for wait in waits})
+    return shown or _configured(waits, group, config)
 
 
-def _shown(tables: Mapping[str, pl.DataFrame], group: Group) -> list[int]:
+def _shown(tables: Mapping[str, pl.DataFrame], group: Group, waiting: set[int | None]) -> list[int]:
+    """Members by dumps or creation lines; several groups may have one name."""
     if group.guid is None:
         return []
     dumps = tables["dump_groups"].filter(pl.col("guid") == group.guid).drop_nulls("ranks")
     for ranks in dumps["ranks"].to_list():
-        if ranks:
+        if waiting <= set(ranks):
             return list(ranks)
     created = (
         tables["group_lines"]
@@ -51,7 +53,8 @@ def _shown(tables: Mapping[str, pl.DataFrame], group: Group) -> list[int]:
         .drop_nulls(["global_rank", "size"])
     )
     ranks = sorted(set(created["global_rank"].to_list()))
-    return ranks if ranks and created["size"].max() == len(ranks) else []
+    whole = waiting <= set(ranks) and created["size"].max() == len(ranks)
+    return ranks if whole else []
 
 
 def _configured(waits: Sequence[Wait], group: Group, config: Mapping[str, Any]) -> list[int]:

@@ -195,10 +195,10 @@ def _behind(primary: Sequence[Wait], known: Evidence) -> Named:
         for wait in reversed(primary)
         if wait.rank is not None and wait.sequence is not None and wait.compares
     }
-    if group == UNKNOWN or not numbers:
+    if group == UNKNOWN or group in known.waits.ambiguous or not numbers:
         return Named()
     last = max(numbers.values())
-    enqueued = {rank: n for (guid, rank), n in known.dumps.enqueued.items() if guid == group.guid}
+    enqueued = known.dumps.counters(group.guid, set(numbers))
     said = {rank: n for (one, rank), n in known.waits.counters.items() if one == group}
     if not any(said.get(rank, last) < number for rank, number in numbers.items()):
         enqueued |= said  # else the counters are those of send and receive

@@ -81,6 +81,9 @@ class Waits:
     counters: dict[tuple[Group, int], int] = field(default_factory=dict)
     "(group, global rank) -> number of the last collective that it enqueued."
 
+    ambiguous: set[Group] = field(default_factory=set)
+    "Names under which several groups go: two of their ranks have the same place."
+
     notified: set[int] = field(default_factory=set)
     "Ranks that were told of another one's time-out."
 
@@ -108,12 +111,17 @@ def read(tables: Mapping[str, pl.DataFrame], attempt: int) -> Waits:
     rows = _final(tables, attempt, rows).sort("file", "line")
     pending: dict[str, list[Wait]] = {}
     weak: dict[str, Wait] = {}
+    places: dict[tuple[Group, int], int] = {}
     for row in rows.iter_rows(named=True):
         group = Group(row["guid"], row["description"])
         rank = row["event_rank"]
         if rank is None and group.is_default:
             rank = row["group_rank"]
         process = f"rank {rank}" if rank is not None else f"{row['file']} {row['stream']}"
+        place = row["group_rank"]
+        placed = rank is not None and place is not None and group != UNKNOWN
+        if placed and places.setdefault((group, place), rank) != rank:
+            found.ambiguous.add(group)
         if rank is not None and _counted(row):
             found.counters[group, rank] = row["last_enqueued"]
         kind = row["kind"]

@@ -396,6 +396,26 @@ def test_calls_that_wait_are_told_by_the_line_above_their_stack(tmp_path):
     assert facts["timeout_suspects"] == []
 
 
+def test_groups_of_one_name_are_not_taken_for_one():
+    twice = [
+        line
+        for rank in range(4)
+        for line in (
+            work(rank, 12 + rank // 2, numel=8 + rank // 2),
+            {**status(rank, 12 + rank // 2, DP, 13), "group_rank": rank % 2},
+        )
+    ]
+    dumps = dumped({0: WAITING, 1: WAITING}, members=(0, 1))
+    other = dumped(dict.fromkeys((2, 3), (11, "broadcast", 9, "completed", 11)), members=(2, 3))
+    both_dumps = {name: pl.concat([dumps[name], other[name]]) for name in dumps}
+
+    by_lines, by_dumps = examined(twice, world=4), examined(GLOO, world=16, **both_dumps)
+
+    assert by_lines.suspects == by_dumps.suspects == ()
+    assert mismatch(by_lines.facts, "size") == (None, [])
+    assert mismatch(by_dumps.facts, "operation") == (False, [])
+
+
 def test_hostile_numbers_of_works_groups_and_ranks_cost_seconds_at_most():
     works = [work(0, number) for number in range(20_000)]
     groups = [line for r in range(2_000) for line in both(r, 5, (str(r), DP[1]))]
