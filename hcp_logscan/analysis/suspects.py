@@ -126,11 +126,11 @@ def blame(tables: Mapping[str, pl.DataFrame], known: Evidence) -> tuple[Named, l
     named, primary = _never_entered(primary, known)
     if named.reason:
         return named, primary
-    if (named := _by_report(known.waits)).reason:
+    if (named := _by_report(known)).reason:
         return named, primary
     if (named := _by_dumps(known)).reason:
         return named, primary
-    words = known.spoke | {wait.rank for wait in known.waits.waits}
+    words = known.spoke | {wait.rank for wait in known.waits.waits} | known.waits.accused
     ranks = {rank for rank in words if rank is not None}
     if None in words:
         return Named(), primary
@@ -226,13 +226,16 @@ def _behind(primary: Sequence[Wait], known: Evidence) -> Named:
     )
 
 
-def _by_report(waits: Waits) -> Named:
+def _by_report(known: Evidence) -> Named:
     """Ranks that c10d's own reports name, where they count ranks as all are counted."""
+    waits, world_size = known.waits, known.config.get("world_size")
     if len(waits.lagging) != 1 or not counts_as_all(waits.waits):
         return Named()
     ranks = sorted(next(iter(waits.lagging)))
     waiting = {wait.rank for wait in waits.waits}
     if not ranks or len(ranks) > len(waiting) or waiting & set(ranks):
+        return Named()
+    if world_size is not None and ranks[-1] >= world_size:
         return Named()
     return Named(ranks, f"c10d's desync report says that {listed(ranks)} did not join")
 

@@ -261,12 +261,22 @@ def test_ranks_that_wait_for_each_other_lead_to_the_one_that_waits_for_nobody():
     assert "level L1" in found.facts["timeout_group"]
 
 
-@pytest.mark.parametrize(("said", "suspects"), [((0, 1), (2,)), ((0, 0), ())])
-def test_a_desync_report_names_ranks_where_the_group_counts_as_all_do(said, suspects):
+@pytest.mark.parametrize(
+    ("said", "lagging", "suspects"),
+    [((0, 1), "2", (2,)), ((0, 0), "2", ()), ((0, 1), "16", ()), ((0, 1), "1", ())],
+)
+def test_a_desync_report_names_ranks_where_the_group_counts_as_all_do(said, lagging, suspects):
     rows = [plain(rank, 12, said=own) for rank, own in zip((0, 1), said, strict=True)]
-    rows.append({"kind": "desync", "lagging": "2"})
+    rows.append({"kind": "desync", "lagging": lagging})
 
     assert examined(rows, world=16).suspects == suspects
+
+
+def test_a_rank_that_others_name_as_timed_out_is_not_silent():
+    rows = [{"kind": "gloo", "rank": rank, "operation": "send"} for rank in (0, 1)]
+    rows.append(told(2, 11, by=3))
+
+    assert examined(rows, world=4).suspects == (2,)
 
 
 def test_counters_of_send_and_receive_are_left_out():
