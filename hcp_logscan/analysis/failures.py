@@ -33,7 +33,7 @@ _CASCADE: Final = (
     r"|communicator was aborted|remote process (?:exited|closed)|ncclRemoteError|recvValue failed"
     r"|watchdog|socketStartConnect|peer is dead|failed to recv|TCPStore"
     r"|process group.*(?:abort|shut ?down|destroyed)|DistNetworkError|SIGTERM|worker crash"
-    r"|Detected mismatch between collectives"
+    r"|Detected mismatch between collectives|monitored ?barrier"
 )
 _CASCADE_EXCEPTIONS: Final = (
     r"DistNetworkError|DistStoreError|SignalException|ProcessExitedException|ActorDiedError"

@@ -336,6 +336,8 @@ def _witnesses(
         and not tables.found.unreadable
         and not coverage.missing
         and not events["ray_repeats"].height
+        and not events["iterations"]["cut"].any()
+        and events["blocks"]["complete"].all()
     )
     ranks_of = coverage.ranks
     apart = ranks_of.files_tell or bool(ranks_of.file_locals)

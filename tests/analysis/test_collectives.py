@@ -364,7 +364,7 @@ WORLD = (
 )
 
 
-def test_a_rank_whose_log_is_missing_is_no_suspect(tmp_path):
+def test_a_rank_whose_log_is_missing_or_cut_is_no_suspect(tmp_path):
     texts = {
         rank: f"[rank{rank}]:[E301 10:01:02.1 ProcessGroupNCCL.cpp:632] [Rank {rank}] {CAUGHT}"
         f"  what():  [PG ID 3 PG GUID 7(DATA_PARALLEL_GROUP) Rank {rank}] Process group watchdog"
@@ -379,10 +379,17 @@ def test_a_rank_whose_log_is_missing_is_no_suspect(tmp_path):
         place.mkdir(parents=True)
         (place / "stderr.log").write_text(text)
 
-    apart, merged = (examine(tmp_path / name).attempts[-1].facts for name in ("apart", "merged"))
+    (tmp_path / "cut").mkdir()
+    cut = " iteration 1/ 10 | consumed samples: 4 | elapsed time per iteration (ms): 5.0 | lear"
+    (tmp_path / "cut" / "train.log").write_text("".join(texts.values()) + cut)
 
-    assert (apart["collective_timeouts"], apart["timeout_suspects"]) == (3, [])
-    assert (merged["collective_timeouts"], merged["timeout_suspects"]) == (3, [2])
+    found = {
+        name: examine(tmp_path / name).attempts[-1].facts for name in ("apart", "merged", "cut")
+    }
+
+    assert {facts["collective_timeouts"] for facts in found.values()} == {3}
+    suspects = {name: facts["timeout_suspects"] for name, facts in found.items()}
+    assert suspects == {"apart": [], "merged": [2], "cut": []}
 
 
 def test_calls_that_wait_are_told_by_the_line_above_their_stack(tmp_path):
@@ -404,6 +411,30 @@ def test_calls_that_wait_are_told_by_the_line_above_their_stack(tmp_path):
     assert facts["timeout_reason"].endswith(f"; the calls are {sites}")
     assert facts["timeout_ranks"] == [1, 2, 3]
     assert facts["timeout_suspects"] == []
+
+
+def test_ranks_that_reached_a_monitored_barrier_are_no_culprits(tmp_path):
+    reached = (
+        "successfully reached monitoredBarrier, but received errors while waiting for send/recv from"
+        " rank 0. Please check rank 0 logs for faulty rank."
+    )
+    errors = {
+        0: "[Rank 0]: Ranks 2 failed to pass monitoredBarrier in 1800000 ms",
+        1: f"Rank 1 {reached}",
+        3: f"Rank 3 {reached}",
+    }
+    text = WORLD + "".join(
+        f"[rank{rank}]: Traceback (most recent call last):\n"
+        f'[rank{rank}]:   File "/opt/app/train.py", line 7, in train\n[rank{rank}]:     step()\n'
+        f"[rank{rank}]: RuntimeError: {error}\n"
+        for rank, error in errors.items()
+    )
+    (tmp_path / "console.log").write_text(text)
+
+    facts = examine(tmp_path).attempts[-1].facts
+
+    assert facts["culprit_ranks"] == [2]
+    assert (facts["collective_timeouts"], facts["timeout_limit_ms"]) == (1, 1800000)
 
 
 def test_groups_of_one_name_are_not_taken_for_one():
