@@ -95,3 +95,32 @@ def test_a_second_start_in_the_same_files_is_a_second_attempt(
     assert [one.outcome == "failed" for one in found.attempts] == [False, True]
     assert {one.verdict.status for one in found.attempts} == {truth.verdict}
     assert set(found.events["tracebacks"]["attempt"].to_list()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("trainer", "launcher"),
+    [
+        ("megatron-main", "slurm_tasks"),
+        ("nemo-1", "srun_label"),
+        ("nemo-2", "nemo_run"),
+        ("nemo-rl", "sbatch"),
+        ("torchtitan", "slurm_tasks"),
+        ("slime", "sbatch"),
+    ],
+)
+def test_jobs_of_two_slurm_ids_in_one_directory_are_two(
+    trainer: str, launcher: str, tmp_path: Path
+) -> None:
+    truth = TRAINERS[trainer]
+    for number in (4711, 4720):
+        job = Job(layout=launcher, job_id=number)
+        lines = truth.lines(job) if number == 4711 else crashed(truth.lines(job))
+        write(LAUNCHERS[launcher](job, lines), tmp_path / "run")
+    options = Options(world_size=RANKS if truth.untold else None)
+    found = examine(tmp_path / "run", options)
+    other = examine(tmp_path / "run", replace(options, job="4711"))
+
+    assert [job.name for job in found.jobs] == ["4711", "4720"]
+    assert [(a.facts["iterations_finished"], a.outcome) for a in found.attempts] == [(3, "failed")]
+    assert [a.facts["iterations_finished"] for a in other.attempts] == [3]
+    assert other.attempts[0].outcome != "failed"

@@ -2,6 +2,8 @@
 
 Ids come from paths (`sources.layouts`). Equal torchrun run ids under different directories are the
 nodes of one job unless two of them hold their own start-up block: `none` is everybody's default id.
+Different Slurm ids are jobs of their own where two of them hold one, or steps of a trainer that
+prints none.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from hcp_logscan.analysis.config import START_UP
+from hcp_logscan.analysis.restarts import GOES_ON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,6 +46,13 @@ def newest_times(tables: Tables) -> Mapping[int, str]:
 
 def _with_start_up(tables: Tables) -> set[int]:
     return set(tables["blocks"].filter(pl.col("source").is_in(START_UP))["file"].to_list())
+
+
+def _with_steps(tables: Tables) -> set[int]:
+    """Files with steps of trainers that print no start-up block."""
+    steps = tables["iterations"].filter(pl.col("producer").is_in(GOES_ON))["file"].to_list()
+    begun = tables["marks"].filter(pl.col("kind") == "step")["file"].to_list()
+    return {*steps, *begun}
 
 
 def _torchrun_names(files: Sequence[LogFile], starts: set[int]) -> dict[int, str]:
@@ -89,7 +99,8 @@ def split(tables: Tables) -> tuple[Job, ...]:
         for index, file in enumerate(files)
         if file.hints.job_kind == "slurm" and file.hints.job
     }
-    if len({job for index, job in slurm.items() if index in starts}) < 2:
+    own = starts | _with_steps(tables)
+    if len({job for index, job in slurm.items() if index in own}) < 2:
         slurm = dict.fromkeys(slurm, max(slurm.values(), key=_natural)) if slurm else {}
     if len(set(slurm.values())) > 1 or not names:
         names = slurm if len(set(names.values())) <= 1 else {**names, **slurm}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from hcp_logscan.analysis.by_file import ByFile
 
-_GOES_ON: Final = (
+GOES_ON: Final = (
     "torchtitan",
     "nemo",
     "verl",
@@ -72,9 +72,7 @@ def _steps(tables: ByFile, file: int) -> list[tuple[int, str, str, int]]:
     names = ("line", "stream", "time")
     lines = tables.rows("iterations", file).select(*names, "iteration", "producer").iter_rows()
     begun = tables.rows("marks", file).select(*names, "value", "kind").iter_rows()
-    found = [row for row in lines if row[4] in _GOES_ON] + [
-        row for row in begun if row[4] == "step"
-    ]
+    found = [row for row in lines if row[4] in GOES_ON] + [row for row in begun if row[4] == "step"]
     return sorted(
         (line, stream, time or "", number)
         for line, stream, time, number, _ in found
