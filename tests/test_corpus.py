@@ -15,9 +15,6 @@ ABSENT = "no corpus beside the checkout, and HCP_LOGSCAN_CORPUS names none"
 NOT_READ_YET: set[str] = set()
 """Excerpts of trainers whose step lines have no parser so far: their iterations would be missed."""
 
-CORRECTED = {"42-torchtitan-early2025-no-titan-tag": {"status": ["not_requested"]}}
-"""What is said of an excerpt that its lines tell better: its device mesh has no `cp`."""
-
 REAL = runs_in(CORPUS / "real") if CORPUS else []
 PUBLIC = runs_in(CORPUS / "public") if CORPUS else []
 
@@ -35,5 +32,4 @@ def test_a_real_run_is_judged_by_its_truth(run: Path) -> None:
 )
 def test_an_excerpt_of_a_public_log_is_read_right(run: Path) -> None:
     report = scan_or_nothing(run / "run")
-    expected = expected_of(run) | CORRECTED.get(run.name, {})
-    assert check(report, expected) + equivalence(report) == []
+    assert check(report, expected_of(run)) + equivalence(report) == []

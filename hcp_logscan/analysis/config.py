@@ -337,13 +337,15 @@ def _precision(blocks: Sequence[Block]) -> str | None:
 def _implementation(blocks: Sequence[Block]) -> str | None:
     """Whose context parallelism it is, where it is not Megatron-Core's: such has no hierarchy.
 
-    MindSpeed replaces Megatron's by its own, and a torch device mesh brings torch's.
+    MindSpeed replaces Megatron's by its own; a torch device mesh that names `cp` brings torch's.
     """
     for block in blocks:
         algorithm = block.values.get(("", "context_parallel_algo"))
         if algorithm and re.fullmatch(r"['\"]?\w{1,40}['\"]?", algorithm[0]):
             return f"MindSpeed {algorithm[0].strip(chr(34) + chr(39))}"
-    return "torch device mesh" if any(b.source == "device_mesh" for b in blocks) else None
+    meshes = (block for block in blocks if block.source == "device_mesh")
+    named = any(("", "context_parallel_size") in mesh.values for mesh in meshes)
+    return "torch device mesh" if named else None
 
 
 def _query_groups(blocks: Sequence[Block], heads: int | None) -> int | None:

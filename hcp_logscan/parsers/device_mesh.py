@@ -4,7 +4,8 @@ Written from torchtitan ``distributed/parallel_dims.py`` (``parallel_dims.py`` u
 2024-07 to main of 2026-08), and public logs. Every rank prints it:
 
 * until December 2025 ``Building 3-D device mesh with ['dp_shard', 'cp', 'tp'], [2, 2, 2]``: only
-  sizes above 1, and with expert parallelism two dimensions for ``dp_shard``
+  sizes above 1, and with expert parallelism two dimensions for ``dp_shard``. A mesh without ``cp``
+  is no statement about it: silence is no evidence
 * since January 2026 ``Building device mesh with parallelism: pp=1, dp_replicate=1, dp_shard=2, …``,
   where ``ep`` borrows ranks of the others
 
@@ -69,11 +70,13 @@ class _Mesh:
         stated = {
             "world_size": prod(sizes.values()),
             "data_parallel_size": prod(size for name, size in sizes.items() if name in _DATA),
-            "context_parallel_size": sizes.get("cp", 1),
+            "context_parallel_size": sizes.get("cp"),
             "tensor_model_parallel_size": sizes.get("tp", 1),
             "pipeline_model_parallel_size": sizes.get("pp", 1),
         }
-        settings = [Setting(line, "", key, str(value)) for key, value in stated.items()]
+        settings = [
+            Setting(line, "", key, str(value)) for key, value in stated.items() if value is not None
+        ]
         yield from config_rows("device_mesh", line, settings, last_line=line.number, complete=True)
 
 
