@@ -270,12 +270,13 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         " step_ms_late",
         _LAST,
     ),
-    "step_ms_early_mad": Fact(_FLOAT, "its median absolute deviation", _LAST),
+    "step_ms_early_upper": Fact(_FLOAT, "upper quartile of that stretch", _LAST),
     "step_ms_late": Fact(
         _FLOAT,
         "median of step_ms in the last tenth of the steady iterations (25 to 1000 lines)",
         _LAST,
     ),
+    "step_ms_late_lower": Fact(_FLOAT, "lower quartile of that stretch", _LAST),
     "late_iteration": Fact(_INT, "first iteration of that last stretch", _LAST),
     "speed_change": Fact(
         _FLOAT,
@@ -284,7 +285,7 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         _DUMP,
     ),
     "speed_change_noise": Fact(
-        _FLOAT, "standard deviation of the noisier of the two, as a share, by its median", _LAST
+        _FLOAT, "standard deviation of the noisier of the two, as a share, by its quartiles", _LAST
     ),
     "speed_before_attempt": Fact(_INT, "number of the attempt that speed_change compares with"),
     "speed_before_lines": Fact(_INT, "its steady iterations"),
@@ -436,6 +437,12 @@ ITERATION_FACTS: Final[Mapping[str, Fact]] = {
         " lines, at least 1 % each",
         _LAST,
     ),
+    "lm_loss_deviations_of_two": Fact(
+        _FLOAT,
+        "what this line and one beside it are both above: the lesser of its deviations and the"
+        " greater of its neighbours'",
+        _LAST,
+    ),
     "lm_loss_before": Fact(
         _INT,
         "lines that the loss is compared with; 0 where this line has none, null where none has",
@@ -443,6 +450,9 @@ ITERATION_FACTS: Final[Mapping[str, Fact]] = {
     ),
     "grad_norm_usual": Fact(_FLOAT, "as lm_loss_usual, of the gradient norm", _LAST),
     "grad_norm_deviations": Fact(_FLOAT, "as lm_loss_deviations, of the gradient norm", _LAST),
+    "grad_norm_deviations_of_two": Fact(
+        _FLOAT, "as lm_loss_deviations_of_two, of the gradient norm", _LAST
+    ),
     "grad_norm_before": Fact(_INT, "as lm_loss_before, of the gradient norm", _LAST),
     "grad_norm_recent": Fact(_FLOAT, "median gradient norm of the last eight lines", _LAST),
     "grad_norm_lowest": Fact(_FLOAT, "lowest grad_norm_usual so far", _LAST),
@@ -454,6 +464,9 @@ ITERATION_FACTS: Final[Mapping[str, Fact]] = {
         _STR,
         "what context parallelism may have to do with it, in words, where the first iteration has a"
         " NaN or Inf and the CP size is above 1; else empty",
+    ),
+    "learning_rate_warms_up": Fact(
+        _BOOL, "the highest learning rate of the attempt is still to come; FALSE if none is printed"
     ),
     "policy_update": Fact(
         _BOOL, "the line is of reinforcement learning: its loss is an objective of a policy"

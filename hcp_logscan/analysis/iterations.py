@@ -255,6 +255,7 @@ def facts(tables: Mapping[str, pl.DataFrame], shape: Mapping[int, Geometry]) -> 
         rows = pl.concat([rows, refused], how="diagonal").sort(
             "attempt", "iteration", maintain_order=True
         )
+    rows = rows.sort("attempt", maintain_order=True)
     rows = pl.concat([rows, spikes.columns(rows)], how="horizontal").with_columns(
         _cp_hint(shape).alias("cp_hint")
     )

@@ -68,14 +68,9 @@ def _speed(number: int, past: pl.DataFrame, rows: pl.DataFrame) -> dict[str, Any
     now, before = ours["step_ms"], theirs["step_ms"]
     if min(now.drop_nulls().len(), before.drop_nulls().len()) < steady.MIN_ROWS:
         return {}
-    middles = [float(str(times.median())) for times in (now, before)]
-    noise = [
-        (steady.deviation(times) or 0.0) / middle
-        for times, middle in zip((now, before), middles, strict=True)
-    ]
     return {
-        "speed_change": middles[1] / middles[0],
-        "speed_change_noise": steady.DEVIATION_OF_NORMAL * max(noise),
+        "speed_change": float(str(before.median())) / float(str(now.median())),
+        "speed_change_noise": max(steady.scatter(now), steady.scatter(before)),
         "speed_before_attempt": number,
         "speed_before_lines": theirs.height,
     }

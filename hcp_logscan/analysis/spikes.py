@@ -44,8 +44,8 @@ _COLUMNS: Final = ("usual", "deviations", "before", "recent", "lowest", "first")
 def columns(rows: pl.DataFrame) -> pl.DataFrame:
     """The facts about spikes, a row for each of `rows`, which are ordered by attempt.
 
-    Reads `attempt`, `lm_loss`, `grad_norm`, `lm_loss_finite`, `grad_norm_finite`, `producer` and
-    `cut`. Columns are those of `ITERATION_FACTS`, described there.
+    Reads `attempt`, `lm_loss`, `grad_norm`, `lm_loss_finite`, `grad_norm_finite`, `learning_rate`,
+    `producer` and `cut`. Columns are those of `ITERATION_FACTS`, described there.
     """
     parts = [_of_attempt(part) for part in rows.partition_by("attempt", maintain_order=True)]
     return pl.concat(parts) if parts else _of_attempt(rows)
@@ -64,12 +64,17 @@ def _of_attempt(rows: pl.DataFrame) -> pl.DataFrame:
     soon = (ahead.rolling_max(SOON, min_samples=1) > 0).reverse()
     loss = _against_the_past(usable["lm_loss"])
     norm = _against_the_past(usable["grad_norm"])
+    rate = pl.col("learning_rate")
+    warms_up = (pl.int_range(pl.len()) < rate.arg_max()) & rate.is_not_null()
     return pl.concat(
         [
-            loss.select(pl.col("usual", "deviations", "before").name.prefix("lm_loss_")),
+            loss.select(
+                pl.col("usual", "deviations", "deviations_of_two", "before").name.prefix("lm_loss_")
+            ),
             norm.select(pl.all().name.prefix("grad_norm_")),
             rows.select(
                 soon.alias("not_finite_soon"),
+                warms_up.fill_null(value=False).alias("learning_rate_warms_up"),
                 pl.col("producer").is_in(REINFORCEMENT).alias("policy_update"),
             ),
         ],
@@ -119,7 +124,10 @@ def _compared(values: pl.Series) -> pl.DataFrame:
         )
         .select(_COLUMNS)
     )
-    return pl.concat([_head(values.head(BLOCK)), later])
+    found = pl.concat([_head(values.head(BLOCK)), later])
+    high = pl.col("deviations")
+    beside = pl.max_horizontal(high.shift(1), high.shift(-1))
+    return found.with_columns(pl.min_horizontal(high, beside).alias("deviations_of_two"))
 
 
 def _head(values: pl.Series) -> pl.DataFrame:

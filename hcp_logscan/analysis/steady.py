@@ -39,6 +39,9 @@ WARM_UP_SHARE: Final = 0.25
 DEVIATION_OF_NORMAL: Final = 1.4826
 """Standard deviation over median absolute deviation where noise is normally distributed."""
 
+QUARTILES_OF_NORMAL: Final = 1.349
+"""Distance of the quartiles over the standard deviation where noise is normally distributed."""
+
 MIN_ROWS: Final = 3
 """Rows below which a median says nothing."""
 
@@ -83,6 +86,14 @@ def _warm_up(time: pl.Series, limit: float) -> int:
     return 1 + (leading if leading <= WARM_UP_SHARE * time.len() else 0)
 
 
+def scatter(values: pl.Series) -> float:
+    """Standard deviation as a share of the median, by the quartiles; 0 without values."""
+    low, middle, high = (values.quantile(at, "linear") for at in (0.25, 0.5, 0.75))
+    if low is None or high is None or not middle:
+        return 0.0
+    return (high - low) / QUARTILES_OF_NORMAL / middle
+
+
 def deviation(values: pl.Series) -> float | None:
     """Median absolute deviation from the median; None without values."""
     middle = values.median()
@@ -106,20 +117,31 @@ def facts(rows: pl.DataFrame) -> dict[str, Any]:
     return {**found, **_drift(rows)}
 
 
+_DRIFT: Final = (
+    "step_ms_early",
+    "step_ms_early_upper",
+    "step_ms_late",
+    "step_ms_late_lower",
+    "late_iteration",
+)
+
+
 def _drift(rows: pl.DataFrame) -> dict[str, Any]:
     """Step time at the end of the steady rows, and in the fastest stretch of as many before it."""
     rows = rows.filter(pl.col("step_ms").is_finite(), pl.col("step_ms") > 0)
     width = min(max(int(rows.height * LATE_SHARE), LATE_ROWS[0]), LATE_ROWS[1])
     stretches = rows.height // width
     if stretches <= 1:
-        names = ("step_ms_early", "step_ms_early_mad", "step_ms_late", "late_iteration")
-        return dict.fromkeys(names)
+        return dict.fromkeys(_DRIFT)
     rows = rows.tail(stretches * width)
     times = [rows["step_ms"].slice(at, width) for at in range(0, rows.height, width)]
     early = min(times[:-1], key=lambda stretch: float(str(stretch.median())))
-    return {
-        "step_ms_early": early.median(),
-        "step_ms_early_mad": deviation(early),
-        "step_ms_late": times[-1].median(),
-        "late_iteration": rows["iteration"][-width],
-    }
+    # quartiles, because medians of steps that are fast and slow by turns jump between the two
+    values = (
+        early.median(),
+        early.quantile(0.75, "linear"),
+        times[-1].median(),
+        times[-1].quantile(0.25, "linear"),
+        rows["iteration"][-width],
+    )
+    return dict(zip(_DRIFT, values, strict=True))

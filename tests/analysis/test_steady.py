@@ -111,3 +111,12 @@ def test_a_run_that_gets_faster_or_stays_has_no_slower_end():
     early, late, _ = drift(noisy(400))
     assert late == pytest.approx(early, rel=0.01)
     assert drift(noisy(40)) == (None, None, None)
+
+
+def test_steps_that_are_fast_and_slow_by_turns_have_no_slower_end():
+    turns = [time * (1.3 if i % 2 else 1.0) for i, time in enumerate(noisy(400))]
+    found = steady.facts(steady.steady(frame(turns)))
+    assert found["step_ms_late_lower"] < found["step_ms_early_upper"]
+    assert steady.scatter(pl.Series(turns)) > 0.1
+    assert steady.scatter(pl.Series(noisy(400))) == pytest.approx(0.01, rel=0.2)
+    assert steady.scatter(pl.Series([], dtype=pl.Float64)) == 0.0

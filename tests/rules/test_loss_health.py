@@ -16,7 +16,7 @@ NAN = float("nan")
 RULES = {rule.id: rule for rule in load_rules()}
 
 
-def series(losses, norms=None, *, producer="megatron"):
+def series(losses, norms=None, *, producer="megatron", rates=None):
     """The fact table `iterations` of one attempt with these losses and gradient norms."""
     rows = pl.DataFrame(
         {
@@ -24,10 +24,11 @@ def series(losses, norms=None, *, producer="megatron"):
             "iteration": range(1, len(losses) + 1),
             "lm_loss": losses,
             "grad_norm": norms or [None] * len(losses),
+            "learning_rate": rates or [None] * len(losses),
             "producer": [producer] * len(losses),
             "cut": [False] * len(losses),
         },
-        schema_overrides={"lm_loss": pl.Float64, "grad_norm": pl.Float64},
+        schema_overrides=dict.fromkeys(("lm_loss", "grad_norm", "learning_rate"), pl.Float64),
     ).with_columns(
         pl.col("lm_loss").is_finite().alias("lm_loss_finite"),
         pl.col("grad_norm").is_finite().alias("grad_norm_finite"),
@@ -113,6 +114,17 @@ def test_growth_over_thousands_of_iterations_is_found():
     outcomes, found = judged(series(losses, norms))
     assert outcomes == {"HCP204": "clean", "HCP205": "fires"}
     assert 4_500 < found["HCP205"] < 5_900
+
+
+def test_growth_while_the_learning_rate_warms_up_is_its_peak():
+    made = random.Random(9)
+    norms = [
+        (0.4 + 20.0 * math.exp(-(((i - 300) / 60) ** 2))) * made.lognormvariate(0.0, 0.2)
+        for i in range(1_500)
+    ]
+    rates = [1e-4 * min(1.0, i / 500) for i in range(1_500)]
+    assert judged(series([2.0] * 1_500, norms, rates=rates))[0]["HCP205"] == "clean"
+    assert judged(series([2.0] * 1_500, norms))[0]["HCP205"] == "fires"
 
 
 def test_a_fivefold_norm_right_before_nan_is_its_precursor():
