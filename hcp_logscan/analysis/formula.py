@@ -69,6 +69,8 @@ def facts(
     ratio = min((middle / one.flops for one in counted), key=lambda ratio: abs(ratio - 1.0))
     usual = flops.shape(known, padded)
     if usual is not None and abs(ratio - 1.0) > _APART:  # no version fits: that of these logs
+        if usual.whole_attention:  # forks of that age have formulas of their own
+            return nothing
         ratio = middle / usual.flops
     rate = lines["tflops_per_gpu"].median()
     return {"formula_tflops": float(str(rate)) / ratio, "formula_error": abs(ratio - 1.0)}
@@ -113,10 +115,12 @@ def _candidates(
 ) -> Iterator[tuple[str, float, str]]:
     """(word, TFLOP/s that it leaves, sentence), the most specific first."""
     rate, model, data = known["tflops_median"], known["seq_length"], known["data_seq_length"]
-    if found is not None and data is not None and model is not None and data < model:
-        done = rate * replace(found, tokens=data).flops / found.flops
+    if data is not None and model is not None and data < model:
+        most = data / model if found is None else replace(found, tokens=data).flops / found.flops
         told = f"FLOPs are counted for {model:,} tokens, the data set has {data:,}"
-        yield "sequence_length", done, f"Explained by the data: {told}, so {done:,.0f} were done"
+        at_most = "at most " if found is None else ""
+        words = f"Explained by the data: {told}, so {at_most}{rate * most:,.0f} were done"
+        yield "sequence_length", rate * most, words
     error, own = known["formula_error"], known["formula_tflops"]
     if error is not None and error > _APART and own < rate:
         yield "formula", own, f"Explained by its formula (HCP111): Megatron's gives {own:,.0f}"

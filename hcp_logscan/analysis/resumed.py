@@ -7,6 +7,7 @@ that an earlier one reached.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -15,7 +16,7 @@ from hcp_logscan.analysis import steady
 from hcp_logscan.analysis.facts import CONFIG_FACTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 COMPARED_LINES: Final = 20
 """Lines of loss compared behind a resume."""
@@ -41,18 +42,28 @@ def facts(
     `CONFIG_FACTS`.
     """
     found: dict[int, dict[str, Any]] = {n: dict.fromkeys(_NAMES) for n in configs}
-    earlier: list[tuple[int, pl.DataFrame]] = []
+    earlier: list[_Attempt] = []
     for number in sorted(configs):
         rows = series.filter(pl.col("attempt") == number, pl.col("finished"))
         if not rows.height:
             continue
-        found[number] |= _loss(rows, [past for _, past in earlier])
-        for before, past in reversed(earlier):
-            if _shape(configs[before], past) == _shape(configs[number], rows) is not None:
-                found[number] |= _speed(before, past, rows)
-                break
-        earlier.append((number, rows))
+        this = _Attempt(number, _losses(rows), steady.steady(rows), _shape(configs[number], rows))
+        found[number] |= _loss(this, earlier)
+        alike = (one for one in reversed(earlier) if one.shape == this.shape is not None)
+        if (before := next(alike, None)) is not None:
+            found[number] |= _speed(this, before)
+        earlier.append(this)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    number: int
+    losses: pl.DataFrame
+    "`iteration`, `lm_loss`: the lines that have both."
+
+    steady: pl.DataFrame
+    shape: tuple[str, ...] | None
 
 
 def _shape(config: Mapping[str, Any], rows: pl.DataFrame) -> tuple[str, ...] | None:
@@ -63,27 +74,26 @@ def _shape(config: Mapping[str, Any], rows: pl.DataFrame) -> tuple[str, ...] | N
     return (str(batch), *(repr(config[name]) for name in CONFIG_FACTS if name not in _NO_SHAPE))
 
 
-def _speed(number: int, past: pl.DataFrame, rows: pl.DataFrame) -> dict[str, Any]:
-    ours, theirs = steady.steady(rows), steady.steady(past)
-    now, before = ours["step_ms"], theirs["step_ms"]
-    if min(now.drop_nulls().len(), before.drop_nulls().len()) < steady.MIN_ROWS:
+def _speed(this: _Attempt, before: _Attempt) -> dict[str, Any]:
+    now, then = (one.steady["step_ms"].drop_nulls() for one in (this, before))
+    if min(now.len(), then.len()) < steady.MIN_ROWS:
         return {}
     return {
-        "speed_change": float(str(before.median())) / float(str(now.median())),
-        "speed_change_noise": max(steady.scatter(now), steady.scatter(before)),
-        "speed_before_attempt": number,
-        "speed_before_lines": theirs.height,
+        "speed_change": float(str(then.median())) / float(str(now.median())),
+        "speed_change_noise": max(steady.scatter(now), steady.scatter(then)),
+        "speed_before_attempt": before.number,
+        "speed_before_lines": before.steady.height,
     }
 
 
-def _loss(rows: pl.DataFrame, earlier: list[pl.DataFrame]) -> dict[str, Any]:
+def _loss(this: _Attempt, earlier: Sequence[_Attempt]) -> dict[str, Any]:
     """Loss behind the resume against that of the attempt that it goes on from."""
-    losses = _losses(rows)
+    losses = this.losses
     first = losses["iteration"].min()
     if not isinstance(first, int) or first <= 1:
         return {}  # nothing was resumed
-    for past in reversed(earlier):
-        before = _losses(past)
+    for one in reversed(earlier):
+        before = one.losses
         if not before.height or int(str(before["iteration"].min())) >= first:
             continue
         same = losses.join(before, on="iteration", suffix="_before", maintain_order="left")

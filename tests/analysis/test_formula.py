@@ -6,6 +6,7 @@ import pytest
 from hcp_logscan.analysis import flops, formula
 from hcp_logscan.analysis.config import Block, Config, Place
 from hcp_logscan.analysis.facts import CONFIG_FACTS, schema
+from hcp_logscan.analysis.gpus import Hardware
 
 FACTS = {
     **dict.fromkeys(CONFIG_FACTS),
@@ -74,3 +75,42 @@ def test_the_padded_vocabulary_stands_in_its_line():
     marks = pl.DataFrame({"kind": ["training", "padded_vocabulary"], "value": [None, 128_256]})
     assert formula.padded_vocabulary(marks) == 128_256
     assert formula.padded_vocabulary(marks.clear()) is None
+
+
+def test_an_old_fork_that_no_version_fits_is_not_compared():
+    old = config({**GATED, **{f"option_{number}": "None" for number in range(200)}})
+    half, whole = flops.shapes(old)
+    for shape in (half, whole):
+        found = formula.facts(old, None, lines(shape.flops), vary=False)
+        assert found["formula_error"] == pytest.approx(0.0, abs=1e-9)
+    found = formula.facts(old, None, lines(4 / 3 * whole.flops), vary=False)
+    assert found == {"formula_tflops": None, "formula_error": None}
+
+
+def known(**facts):
+    usual = dict.fromkeys(
+        ("data_seq_length", "formula_error", "formula_tflops", "tflops_if_cp_off", "cp_comm_type")
+    )
+    rate = {"tflops_median": 59_892.5, "peak_bound_tflops": 989.4, "seq_length": 131_072}
+    return {**usual, **rate, "cp_size": 1, "verdict_status": "not_requested", **facts}
+
+
+def test_data_that_is_shorter_bounds_what_was_done_where_the_shape_is_not_understood():
+    said = formula.explanation(known(data_seq_length=1_024), None, Hardware())
+    assert said == {
+        "rate_explained_by": "sequence_length",
+        "rate_explanation": "Explained by the data: FLOPs are counted for 131,072 tokens, the data"
+        " set has 1,024, so at most 468 were done (47% of the peak).",
+    }
+
+
+def test_an_explanation_has_to_leave_a_possible_rate():
+    off = {"tflops_if_cp_off": 5_000.0, "cp_size": 16, "cp_comm_type": "a2a+p2p"}
+    facts = known(**off, verdict_status="inactive")
+    assert formula.explanation(facts, None, Hardware())["rate_explained_by"] == "nothing"
+    facts["tflops_if_cp_off"] = 500.0
+    assert formula.explanation(facts, None, Hardware())["rate_explained_by"] == "cp_off"
+    facts["verdict_status"] = "active"
+    assert formula.explanation(facts, None, Hardware())["rate_explained_by"] == "nothing"
+    facts["peak_bound_tflops"] = None
+    assert formula.explanation(facts, None, Hardware())["rate_explained_by"] is None
