@@ -72,6 +72,7 @@ def test_numbers_of_the_steady_state_are_those_of_the_code():
     assert f"running median of\n{steady.WINDOW_ROWS} lines" in TEXT
     assert f"is {steady.NOISE_DEVIATIONS:.0f} standard deviations" in TEXT
     assert f"at least {steady.NOISE_SHARE * 100:.0f} %" in TEXT
+    assert f"more than {steady.PAUSES_SHARE * 100:.0f} % of all" in TEXT
     assert f"Fewer than {steady.MIN_ROWS} such lines" in TEXT
     assert steady.LATE_SHARE == 0.1  # "the last tenth"
 

@@ -285,7 +285,7 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         _DUMP,
     ),
     "speed_change_noise": Fact(
-        _FLOAT, "standard deviation of the noisier of the two, as a share, by its quartiles", _LAST
+        _FLOAT, "standard deviation of the noisier of the two, as a share, by its deciles", _LAST
     ),
     "speed_before_attempt": Fact(_INT, "number of the attempt that speed_change compares with"),
     "speed_before_lines": Fact(_INT, "its steady iterations"),
@@ -296,7 +296,11 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         _LAST,
     ),
     "loss_resume_before": Fact(_FLOAT, "median of the earlier losses compared", _LAST),
-    "loss_resume_noise": Fact(_FLOAT, "their standard deviation, by its median", _LAST),
+    "loss_resume_noise": Fact(
+        _FLOAT,
+        "standard error of loss_resume_change, from the scatter of the losses before and behind it",
+        _LAST,
+    ),
     "loss_resume_lines": Fact(_INT, "lines compared", _LAST),
     "loss_resume_basis": Fact(
         _STR, "what was compared, in words: `the same iterations` or `the last lines before it`"

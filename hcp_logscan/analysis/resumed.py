@@ -7,6 +7,7 @@ that an earlier one reached.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 
 COMPARED_LINES: Final = 20
 """Lines of loss compared behind a resume."""
+
+SCATTER_LINES: Final = 96
+"""Lines before it whose scatter says how far a loss jumps by chance."""
+
+MEDIAN_OF_NORMAL: Final = 1.2533
+"""Standard error of a median over that of a mean where noise is normally distributed."""
 
 _NO_SHAPE: Final = frozenset(
     {"train_iters", "log_interval", "te_version", "mcore_version", "torch_version"}
@@ -98,27 +105,30 @@ def _loss(this: _Attempt, earlier: Sequence[_Attempt]) -> dict[str, Any]:
             continue
         same = losses.join(before, on="iteration", suffix="_before", maintain_order="left")
         same = same.head(COMPARED_LINES)
-        if same.height >= steady.MIN_ROWS:
-            change = (same["lm_loss"] - same["lm_loss_before"]).median()
-            return _change(change, same["lm_loss_before"], same.height, "the same iterations")
-        last = before.filter(pl.col("iteration") < first).tail(COMPARED_LINES)["lm_loss"]
         start = losses["lm_loss"].head(COMPARED_LINES)
-        lines = min(last.len(), start.len())
-        change = float(str(start.median())) - float(str(last.median()))
-        return _change(change, last, lines, "the last lines before it")
+        if same.height >= steady.MIN_ROWS:
+            basis, lines, then = "the same iterations", same.height, same["lm_loss_before"]
+            change = (same["lm_loss"] - then).median()
+        else:
+            then = before.filter(pl.col("iteration") < first).tail(COMPARED_LINES)["lm_loss"]
+            basis, lines = "the last lines before it", min(then.len(), start.len())
+            change = float(str(start.median())) - float(str(then.median()))
+        return {
+            "loss_resume_change": change,
+            "loss_resume_before": then.median(),
+            "loss_resume_noise": _error(before["lm_loss"].tail(SCATTER_LINES), start, lines),
+            "loss_resume_lines": lines,
+            "loss_resume_basis": basis,
+        }
     return {}
+
+
+def _error(before: pl.Series, behind: pl.Series, lines: int) -> float:
+    """Standard error of the difference of two medians over that many lines each."""
+    spread = max(steady.deviation(one) or 0.0 for one in (before, behind))
+    return MEDIAN_OF_NORMAL * steady.DEVIATION_OF_NORMAL * spread * math.sqrt(2 / lines)
 
 
 def _losses(rows: pl.DataFrame) -> pl.DataFrame:
     finite = pl.col("lm_loss").is_finite() & pl.col("iteration").is_not_null()
     return rows.filter(finite).select("iteration", "lm_loss")
-
-
-def _change(change: object, before: pl.Series, lines: int, basis: str) -> dict[str, Any]:
-    return {
-        "loss_resume_change": change,
-        "loss_resume_before": before.median(),
-        "loss_resume_noise": steady.DEVIATION_OF_NORMAL * (steady.deviation(before) or 0.0),
-        "loss_resume_lines": lines,
-        "loss_resume_basis": basis,
-    }

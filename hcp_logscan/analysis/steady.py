@@ -8,7 +8,8 @@ A row is left out, in this order, if
    allocated, also after a restart, since that begins an attempt; and the rows behind it up to the
    first that is not slower than the rest, where these are at most a quarter of all;
 4. it is a pause: further from the median of the rows around it than noise goes, as are iterations
-   that wait for a checkpoint, an evaluation, a data loader or a restarted process.
+   that wait for a checkpoint, an evaluation, a data loader or a restarted process. Where more than
+   a quarter of the rows are, none is: steps that are fast and slow by turns are how this run goes.
 
 Noise is measured on the run itself: the median absolute deviation from that running median. Medians
 are not moved by what they are to find, as means are. A slow phase longer than half of the window is
@@ -36,11 +37,14 @@ NOISE_SHARE: Final = 0.05
 WARM_UP_SHARE: Final = 0.25
 """Leading slow rows beyond this share of an attempt are no warm-up: the run got faster."""
 
+PAUSES_SHARE: Final = 0.25
+"""Rows beyond this share of an attempt are no pauses."""
+
 DEVIATION_OF_NORMAL: Final = 1.4826
 """Standard deviation over median absolute deviation where noise is normally distributed."""
 
-QUARTILES_OF_NORMAL: Final = 1.349
-"""Distance of the quartiles over the standard deviation where noise is normally distributed."""
+DECILES_OF_NORMAL: Final = 2.563
+"""First to ninth decile over the standard deviation where noise is normally distributed."""
 
 MIN_ROWS: Final = 3
 """Rows below which a median says nothing."""
@@ -68,8 +72,10 @@ def steady(iterations: pl.DataFrame) -> pl.DataFrame:
     local = time.rolling_median(WINDOW_ROWS, min_samples=1, center=True)
     beside = time / local - 1.0
     limit = max(NOISE_SHARE, NOISE_DEVIATIONS * DEVIATION_OF_NORMAL * (deviation(beside) or 0.0))
-    kept = beside.abs() <= limit
-    return rows.filter(kept & (pl.int_range(rows.height, eager=True) >= _warm_up(time, limit)))
+    behind = pl.int_range(rows.height, eager=True) >= _warm_up(time, limit)
+    kept = (beside.abs() <= limit) & behind
+    many = (behind & ~kept).sum() > PAUSES_SHARE * rows.height
+    return rows.filter(behind if many else kept)
 
 
 def _most_have(rows: pl.DataFrame, column: str) -> bool:
@@ -87,11 +93,14 @@ def _warm_up(time: pl.Series, limit: float) -> int:
 
 
 def scatter(values: pl.Series) -> float:
-    """Standard deviation as a share of the median, by the quartiles; 0 without values."""
-    low, middle, high = (values.quantile(at, "linear") for at in (0.25, 0.5, 0.75))
+    """Standard deviation as a share of the median, by the deciles; 0 without values.
+
+    Steps that are fast and slow by turns scatter by the distance between the two.
+    """
+    low, middle, high = (values.quantile(at, "linear") for at in (0.1, 0.5, 0.9))
     if low is None or high is None or not middle:
         return 0.0
-    return (high - low) / QUARTILES_OF_NORMAL / middle
+    return (high - low) / DECILES_OF_NORMAL / middle
 
 
 def deviation(values: pl.Series) -> float | None:

@@ -86,6 +86,12 @@ def test_where_no_line_has_a_step_time_the_rate_tells_the_pace():
     assert steady.steady(frame([None] * 42)).height == 0
 
 
+@pytest.mark.parametrize(("slow", "cut"), [(0.2, 40), (0.4, 0)])
+def test_many_slow_steps_are_no_pauses(slow, cut):
+    times = [time * (1.4 if i % 10 >= 10 - slow * 10 else 1.0) for i, time in enumerate(noisy(200))]
+    assert len(left_out(frame(times))) == pytest.approx(cut + 1, abs=2)
+
+
 def test_unfinished_and_unusable_rows_are_left_out():
     rows = frame([5_000.0] * 10 + [0.0, float("nan")], finished=[True] * 9 + [False] + [True] * 2)
     assert left_out(rows) == [1, 10, 11, 12]
