@@ -61,6 +61,10 @@ def test_nan_that_comes_later_or_without_cp_does_not(tmp_path, first, cp):
     assert "padding" not in message(report(tmp_path, *lines, cp=cp), "HCP201")
 
 
+def test_one_line_alone_may_stand_behind_a_resume(tmp_path):
+    assert "padding" not in message(report(tmp_path, line(900, loss=None, norm="nan")), "HCP201")
+
+
 def test_nan_gradients_in_low_precision_under_cp_say_so(tmp_path):
     lines = [line(i, loss="11.2", norm="nan") for i in range(1, 6)]
     said = message(report(tmp_path, *lines, cp=2, fp4="nvfp4"), "HCP203")
@@ -74,6 +78,8 @@ def test_a_restart_that_is_faster_and_worse_is_found(tmp_path):
     fired = {one.rule: one.message for one in found.findings if one.rule in {"HCP110", "HCP209"}}
     assert set(fired) == {"HCP110", "HCP209"}
     assert "at 3.20 times the speed of attempt 0" in fired["HCP110"]
+    jump = next(one for one in found.findings if one.rule == "HCP209")
+    assert [jump.iteration, jump.evidence_total] == [31, 20]
     assert "0.64 higher than before (2.31), compared over the same iterations" in fired["HCP209"]
 
 

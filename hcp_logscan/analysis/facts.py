@@ -458,7 +458,9 @@ ITERATION_FACTS: Final[Mapping[str, Fact]] = {
         _FLOAT, "as lm_loss_deviations_of_two, of the gradient norm", _LAST
     ),
     "grad_norm_before": Fact(_INT, "as lm_loss_before, of the gradient norm", _LAST),
-    "grad_norm_recent": Fact(_FLOAT, "median gradient norm of the last eight lines", _LAST),
+    "grad_norm_recent": Fact(
+        _FLOAT, "median gradient norm of the last whole block of eight lines", _LAST
+    ),
     "grad_norm_lowest": Fact(_FLOAT, "lowest grad_norm_usual so far", _LAST),
     "grad_norm_first": Fact(_FLOAT, "grad_norm_usual of the first 32 lines", _LAST),
     "not_finite_soon": Fact(

@@ -24,6 +24,9 @@ STEP_TOLERANCE_MS: Final = 6.0
 TABLES: Final = ("iterations", "steps", "marks", "rejected_results")
 """Event tables that iterations are made of."""
 
+_LONGEST_INTERVAL: Final = 100
+"""Iterations that the first line of a run may average over."""
+
 _MEGATRON_LINE: Final = ("megatron", "megatron-deepspeed", "primus", "gpt-neox")
 """Producers that leave a loss out of their line when it is NaN or negative, and whose first other
 loss stands in for `lm loss`. Elsewhere a line without a loss says nothing, and other losses are
@@ -270,7 +273,8 @@ def _cp_hint(shape: Mapping[int, Geometry]) -> pl.Expr:
     """
     bad = ~pl.col("lm_loss_finite").fill_null(value=True)
     bad |= ~pl.col("grad_norm_finite").fill_null(value=True)
-    begins = pl.col("iteration") <= pl.col("interval_iterations")
+    # one line alone may be the first behind a resume: its interval is then not known
+    begins = pl.col("iteration") <= pl.min_horizontal("interval_iterations", _LONGEST_INTERVAL)
     from_first = (bad & begins).first().over("attempt").fill_null(value=False)
     hint = pl.lit("")
     for attempt, one in shape.items():

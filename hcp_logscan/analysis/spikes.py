@@ -138,7 +138,7 @@ def _head(values: pl.Series) -> pl.DataFrame:
             "usual": earlier,
             "deviations": pl.Series([None] * values.len(), dtype=pl.Float64),
             "before": pl.int_range(values.len(), eager=True),
-            "recent": values.rolling_median(BLOCK, min_samples=3),
+            "recent": values.rolling_median(BLOCK, min_samples=1),
             "lowest": earlier,
             "first": earlier,
         }
