@@ -271,6 +271,25 @@ def test_what_a_run_out_of_memory_changed_is_listed_first(tmp_path):
     assert not scan(tmp_path / "new", baseline=tmp_path / "new").data.comparison.out_of_memory
 
 
+def test_memory_is_compared_where_both_print_it_in_one_unit(tmp_path):
+    lines = {
+        "MB": "[Rank {}] (after 2 iterations) memory (MB) | allocated: 205.5 | max allocated: {}"
+        " | reserved: 900.0 | max reserved: 990.0",
+        "GB": "[Rank {}] (after 2 iterations) memory (GB) | mem-allocated-gigabytes: 6.1 |"
+        " mem-max-allocated-gigabytes: {} | mem-max-reserved-gigabytes: 99.0",
+    }
+    ours = Course(last=8, end=tuple(lines["GB"].format(n, 40.5 + n) for n in range(3)))
+    report = beside(tmp_path, ours, Course(last=8, end=(lines["GB"].format(0, 34.0),)))
+    assert facts(report)["memory_max_allocated"] == 42.5
+    assert facts(report)["baseline_memory_ratio"] == 1.25
+    assert json.loads(report.to_json())["comparison"]["memory"]["baseline_value"] == 34.0
+
+    other = write(tmp_path / "other", Course(last=8, end=(lines["MB"].format(0, 34000.25),)))
+    report = scan(other, baseline=tmp_path / "good")
+    assert facts(report)["memory_max_allocated"] == 34000.25
+    assert report.data.comparison.memory is None
+
+
 def test_secrets_of_both_configurations_are_hidden(tmp_path):
     ours = Course(changes={"wandb_api_key": "0123456789abcdef0123456789abcdef01234567"})
     theirs = Course(changes={"wandb_api_key": "89abcdef0123456789abcdef0123456789abcdef"})

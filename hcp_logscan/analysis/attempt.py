@@ -104,6 +104,7 @@ def analyse_attempt(
     facts["te_version"] = facts["te_version"] or _engine_version(mine["attention_lines"])
     facts["te_version_code"] = config.version_code(facts["te_version"])
     facts.update(_progress(mine, rows, known, coverage))
+    facts.update(_memory(mine["rank_lines"]))
     facts.update(_broken(mine, failed))
     facts.update(across)
     facts.update(steady.facts(steady.steady(rows)))
@@ -243,6 +244,15 @@ def _last_rank_logged(
     if world_size is not None:
         return True if world_size - 1 in named else None
     return True if mine["exits"].height or len(named) > 1 else None
+
+
+def _memory(lines: pl.DataFrame) -> dict[str, Any]:
+    """The most memory that a rank printed; nothing where ranks print other units."""
+    printed = lines.drop_nulls(["max_allocated", "memory_unit"])
+    most = printed["max_allocated"].max() if printed["memory_unit"].n_unique() == 1 else None
+    if most is None:
+        return {}
+    return {"memory_max_allocated": most, "memory_unit": printed["memory_unit"][0]}
 
 
 def _loss_scaled(rows: pl.DataFrame) -> bool | None:

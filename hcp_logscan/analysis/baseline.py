@@ -18,7 +18,7 @@ from hcp_logscan.analysis.baseline_facts import BASELINE_FACTS, WINDOWS
 from hcp_logscan.analysis.differences import MAX_DIFFERENCES, differences
 from hcp_logscan.analysis.run import attempt_frame
 from hcp_logscan.analysis.steady import steady
-from hcp_logscan.model.comparison import Comparison
+from hcp_logscan.model.comparison import Comparison, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -95,6 +95,7 @@ def compare(ours: Analysis, theirs: Analysis) -> tuple[Analysis, Comparison]:
         incomparable=tuple(judged.facts["baseline_differences"]),
         differences=all_differences[:MAX_DIFFERENCES],
         differences_total=len(all_differences),
+        memory=_memory(judged.facts, reference.attempt.facts),
         out_of_memory=_out_of_memory(ours) and not _out_of_memory(theirs),
         series=in_our_count(shown),
     )
@@ -166,6 +167,7 @@ def _facts(
     values: dict[str, Any] = dict.fromkeys(BASELINE_FACTS)
     values["baseline_differences"] = differing
     values["baseline_same_model"] = _same_model(facts, theirs, differing)
+    values["baseline_memory_ratio"] = _memory_ratio(facts, theirs)
     if found.by is None:
         return values
     third = found.ours.height // 3
@@ -234,6 +236,21 @@ def _same_work(ours: Mapping[str, Any], theirs: Mapping[str, Any], found: Alignm
         facts["world_size"] is not None and (facts[batch] is not None or rows[batch].count() > 0)
         for facts, rows in sides
     )
+
+
+def _memory(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Memory | None:
+    """What both runs held at most; None unless both say it in one unit."""
+    if ours["baseline_memory_ratio"] is None:
+        return None
+    name = "memory_max_allocated"
+    return Memory(ours[name], theirs[name], ours["memory_unit"])
+
+
+def _memory_ratio(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> float | None:
+    here, there = (facts["memory_max_allocated"] for facts in (ours, theirs))
+    if ours["memory_unit"] != theirs["memory_unit"] or here is None or not there:
+        return None
+    return float(here / there)
 
 
 def _flops_ratio(ours: Mapping[str, Any], rows: pl.DataFrame, reference: Reference) -> float | None:

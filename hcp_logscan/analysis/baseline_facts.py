@@ -113,6 +113,9 @@ BASELINE_FACTS: Final[Mapping[str, Fact]] = {
         _FLOAT, "standard error of baseline_loss_ratio_late", _OBSERVE
     ),
     **dict(_nearest("loss", "loss")),
+    "baseline_memory_ratio": Fact(
+        _FLOAT, "memory_max_allocated over the baseline's; null where units differ", _OBSERVE
+    ),
     **dict(_ratios("grad_norm", "gradient norm over the baseline's; null as for the loss")),
     **dict(_nearest("grad_norm", "gradient norm")),
 }

@@ -389,6 +389,13 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
     ),
     "straggler_ranks": Fact(_INTS, "the ranks that NVRx names, else the slowest one"),
     "straggler_text": Fact(_STR, "who is slow by these reports, in words"),
+    "memory_max_allocated": Fact(
+        _FLOAT,
+        "most GPU memory that a rank's allocator had held when it printed its memory line, after"
+        " the first iterations",
+        "keep the output of the ranks that print `memory (MB)` or `memory (GB)`",
+    ),
+    "memory_unit": Fact(_STR, "unit of memory_max_allocated as printed: `MB` or `GB`"),
     "failures": Fact(
         _INT, "ranks that ended by exception or signal, torchrun's own stops not counted"
     ),

@@ -61,6 +61,16 @@ class ConfigDifference:
 
 
 @dataclass(frozen=True, slots=True)
+class Memory:
+    """Most GPU memory that a rank's allocator had held after the first iterations."""
+
+    value: float
+    baseline_value: float
+    unit: str
+    "As printed: `MB` or `GB`."
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """The judged attempt beside the judged attempt of the baseline."""
 
@@ -85,6 +95,9 @@ class Comparison:
     "Most relevant first, as many as a report shows."
 
     differences_total: int
+    memory: Memory | None
+    "None unless both runs printed it in one unit."
+
     out_of_memory: bool
     "This run ran out of GPU memory, and the baseline did not."
 

@@ -112,7 +112,7 @@ EVENTS: Final[Mapping[str, EventTable]] = {
     ),
     "rank_lines": EventTable(
         "memory lines: `[Rank <global rank>] (after <n> iterations)`",
-        {"rank": _INT, "iterations": _INT},
+        {"rank": _INT, "iterations": _INT, "max_allocated": _FLOAT, "memory_unit": _STR},
         keep_text=False,
         fold=("rank",),
     ),

@@ -145,6 +145,12 @@ PARSERS = (
         table="rank_lines",
         needles=("iterations) memory (",),
         pattern=r"\[Rank (?P<rank>[0-9]+)\] \(after (?P<iterations>[0-9]+) iterations\) memory",
+        fields={
+            "memory_unit": r"iterations\) memory \((MB|GB)\)",
+            # Megatron-LM's name, and Megatron-Bridge's of 2025 and later
+            "max_allocated": r"(?:\| max allocated|mem-max-allocated-gigabytes):\s*"
+            r"([0-9]{1,12}(?:\.[0-9]{1,6})?)",
+        },
         sample="[Rank 3] (after 5 iterations) memory (MB) | allocated: 0.00 | max allocated: 0.00",
     ),
 )

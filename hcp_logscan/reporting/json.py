@@ -158,6 +158,7 @@ def _comparison(found: Comparison) -> dict[str, Any]:
             for d in found.differences
         ],
         "differences_total": found.differences_total,
+        "memory": None if found.memory is None else asdict(found.memory),
         "out_of_memory": found.out_of_memory,
     }
 

@@ -121,7 +121,9 @@ def _comparison(found: Comparison) -> Iterator[str]:
             f"| {row.name} | {' | '.join(_third(cell) for cell in row.cells)} |" for row in table
         ]
         yield "\n".join(lines)
-    yield from _bullets(escaped(cut(note, _PROSE)) for note in baseline.notes(found))
+    memory = baseline.memory(found)
+    notes = ([f"Memory: {memory}."] if memory else []) + baseline.notes(found)
+    yield from _bullets(escaped(cut(note, _PROSE)) for note in notes)
     if found.differences:
         yield "\n".join(_differences(found))
     if rest := found.differences_total - min(len(found.differences), MAX_DIFFERENCES):

@@ -165,6 +165,8 @@ def _beside(data: ReportData, paper: _Paper) -> None:
     paper.hang("Baseline  ", f"{baseline.title(found)}: {baseline.headline(found)}", lead="bold")
     for row in baseline.rows(found):
         paper.hang(f"  {row.name:<13} ", baseline.line(row))
+    if memory := baseline.memory(found):
+        paper.hang(f"  {'memory':<13} ", memory)
     settings = baseline.counted(found)
     if found.differences:
         settings += f": {baseline.first_differences(found, MAX_DIFFERENCES)}"

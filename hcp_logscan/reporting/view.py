@@ -232,8 +232,13 @@ class BaselineView:
     spans: tuple[tuple[str, str], ...]
     "Name of a third, and its iterations."
 
+    held: str
+    "GPU memory of both."
+
     notes: tuple[str, ...]
     memory: str
+    "What a run that ran out of it has that the baseline had not."
+
     counted: str
     differences: tuple[baseline.Difference, ...]
     hidden: int
@@ -249,6 +254,7 @@ def baseline_view(found: Comparison | None) -> BaselineView | None:
         headline=baseline.headline(found),
         rows=tuple(baseline.rows(found)),
         spans=tuple(baseline.spans(found).items()),
+        held=baseline.memory(found),
         notes=tuple(baseline.notes(found)),
         memory=baseline.out_of_memory(found),
         counted=baseline.counted(found),

@@ -11,7 +11,7 @@ import polars as pl
 
 from hcp_logscan.analysis.facts import ITERATION_FACTS
 from hcp_logscan.analysis.topology import Layout, topology
-from hcp_logscan.model.comparison import Comparison, ConfigDifference, Window
+from hcp_logscan.model.comparison import Comparison, ConfigDifference, Memory, Window
 from hcp_logscan.model.finding import Evidence, Finding, Judgement, Location, Verdict
 from hcp_logscan.model.report import (
     AttemptData,
@@ -413,6 +413,7 @@ def beside() -> ReportData:
         incomparable=("global_batch_size",),
         differences=differences,
         differences_total=40,
+        memory=Memory(61240.25, 51033.5, "MB"),
         out_of_memory=True,
         series=frame(rows),
     )
@@ -697,6 +698,7 @@ _FIXED = {
     "grade",
     "outcome",
     "aligned_by",
+    "unit",
     "metric",
     "window",
 }

@@ -36,6 +36,7 @@ def test_text_tells_the_thirds_and_the_first_differences():
         in text
     )
     assert "and 35 more" in text
+    assert "memory        1.200×, 61,240.2 MB against 51,033.5 MB allocated at most" in text
     assert "own verdict on HCP is inactive" in text
     assert "Baseline" not in render_text(samples.unconfirmed())
 
