@@ -167,6 +167,13 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         "share of skipped iterations once the loss scale search of the start is over, 0 to 1",
         _LAST,
     ),
+    "memory_max_allocated": Fact(
+        _FLOAT,
+        "most GPU memory that a rank's allocator had held when it printed its memory line, after"
+        " the first iterations",
+        "keep the output of the ranks that print `memory (MB)` or `memory (GB)`",
+    ),
+    "memory_unit": Fact(_STR, "unit of memory_max_allocated as printed: `MB` or `GB`"),
     "rejections": Fact(_INT, "ranks that ended in a start-up check of the configuration"),
     "rejection_check": Fact(_STR, "which check refused the configuration"),
     "rejection_text": Fact(_STR, "what the check said"),
