@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
 import pytest
 from compose import Job, Shape, arguments, loss_at
 from runs import FIXTURES
@@ -17,6 +18,7 @@ from hcp_logscan import Report, scan
 from hcp_logscan.api import read_baseline
 from hcp_logscan.cli.app import main
 from hcp_logscan.model.errors import UsageError
+from hcp_logscan.reporting.schema import load_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -288,6 +290,31 @@ def test_memory_is_compared_where_both_print_it_in_one_unit(tmp_path):
     report = scan(other, baseline=tmp_path / "good")
     assert facts(report)["memory_max_allocated"] == 34000.25
     assert report.data.comparison.memory is None
+
+
+def test_damaged_numbers_break_nothing(tmp_path):
+    damages = (
+        (r"global batch size: +\d+", "global batch size:     0"),
+        (r"consumed samples: +\d+", "consumed samples: 999999999999999999"),
+        (r"lm loss: \S+", "lm loss: 1.797693E+308"),
+        (r"iteration +\d+/", "iteration 999999999999999999/"),
+        (r"\(ms\): \S+", "(ms): 0.0"),
+        (r"grad norm: \S+", "grad norm: nan"),
+    )
+    good = write(tmp_path / "good", Course())
+    lines = (good / "train.log").read_text().splitlines()
+    for name, whole in (("here and there", False), ("everywhere", True)):
+        bad = tmp_path / name
+        bad.mkdir()
+        for number, line in enumerate(lines):
+            for old, new in damages[:3] if whole else (damages[number % len(damages)],):
+                line = re.sub(old, new, line)  # noqa: PLW2901 - damaged by one after the other
+            lines[number] = line
+        (bad / "train.log").write_text("\n".join(lines))
+        for ours, theirs in ((bad, good), (good, bad)):
+            report = scan(ours, baseline=theirs)
+            jsonschema.validate(json.loads(report.to_json()), load_schema())
+            assert not fired(report)
 
 
 def test_secrets_of_both_configurations_are_hidden(tmp_path):

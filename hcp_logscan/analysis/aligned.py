@@ -44,6 +44,9 @@ _MANY_PAIRS: Final = 20
 _WIDEST_GAP: Final = 4
 """Times the usual distance of lines; over a wider gap no straight line is drawn."""
 
+_LEAST, _MOST = 1e-100, 1e100
+"""What is beyond is a damaged number, and no ratio of it can be computed with."""
+
 _MEDIAN_ERROR: Final = 1.2533
 _PLACE: Final = "_place"
 
@@ -181,8 +184,8 @@ def _scatter(thirds: Sequence[pl.Series]) -> float | None:
 
 
 def _pairs(ours: pl.DataFrame, theirs: pl.DataFrame, metric: str, gap: float) -> pl.DataFrame:
-    """Rows (place, iteration, ours, theirs) where both have a number above zero."""
-    usable = pl.col(metric).is_finite() & (pl.col(metric) > 0)
+    """Rows (place, iteration, ours, theirs) where both have a sane number above zero."""
+    usable = pl.col(metric).is_between(_LEAST, _MOST)
     here = ours.filter(usable).select(_PLACE, "iteration", pl.col(metric).alias("ours"))
     there = theirs.filter(usable).sort(_PLACE)
     before = there.select(_PLACE, pl.col(_PLACE).alias("p0"), pl.col(metric).alias("v0"))
@@ -236,5 +239,5 @@ def in_our_count(found: Alignment) -> pl.DataFrame:
     if found.by != "consumed samples":
         return theirs.drop(_PLACE, strict=False)
     batch = found.ours["global_batch_size"].drop_nulls().mode().max()
-    scaled = (pl.col("consumed_samples") / batch).round().cast(pl.Int64)
+    scaled = (pl.col("consumed_samples") / batch).round().cast(pl.Int64, strict=False)
     return theirs.with_columns(iteration=scaled).drop(_PLACE)
