@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from hcp_logscan.analysis.ranks import Coverage
     from hcp_logscan.model.finding import Evidence, Verdict
     from hcp_logscan.model.report import AttemptOutcome, Peak, RankGroups
+
+
+_TERMINATED: Final = frozenset({"preempted", "requeued", "cancelled", "node_failure", "signal"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +248,8 @@ def _broken(mine: Mapping[str, pl.DataFrame], failed: Failures) -> dict[str, Any
     ended = [
         r
         for r in failed.rows
-        if r["role"] in {"root", "cascade"} or (r["kind"] == "exit" and r["role"] is None)
+        if r["kind"] != "cause"
+        and (r["role"] in {"root", "cascade"} or (r["kind"] == "exit" and r["role"] is None))
     ]
     first = failed.first or {}
     return {
@@ -283,17 +287,17 @@ def _outcome(
     facts: Mapping[str, Any], mine: Mapping[str, pl.DataFrame], failed: Failures
 ) -> AttemptOutcome:
     finished, marks = facts["iterations_finished"], set(mine["marks"]["kind"].to_list())
-    signals = {r.get("signal") for r in failed.rows if r["role"] == "root"}
-    killers = set(mine["killers"]["kind"].to_list())
+    roots = [r for r in failed.rows if r["role"] == "root"]
+    signals, causes = {r.get("signal") for r in roots}, {r.get("cause") for r in roots}
     if facts["rejections"] and not finished:
         return "rejected"
-    if "time_limit" in killers:
+    if "time_limit" in causes:
         return "time_limit"
-    if "scheduler" in killers or "signal_exit" in marks:
+    if causes & _TERMINATED or "signal_exit" in marks:
         return "terminated"
-    if "SIGKILL" in signals or "host_oom" in killers:
+    if "SIGKILL" in signals or "host_oom" in causes:
         return "killed"
-    if facts["failures"]:
+    if facts["failures"] or roots:
         return "failed"
     if facts["training_done"] or "planned_exit" in marks:
         return "completed"

@@ -270,13 +270,41 @@ ITERATION_FACTS: Final[Mapping[str, Fact]] = {
 
 FAILURE_FACTS: Final[Mapping[str, Fact]] = {
     "attempt": Fact(_INT, "number of the attempt, from 0"),
-    "kind": Fact(_STR, "`exception`, `exit` (a process ended by code or signal)"),
+    "kind": Fact(
+        _STR, "`exception`, `exit` (a process ended by code or signal), `cause` (a line says why)"
+    ),
     "role": Fact(
         _STR,
         "`root` (a candidate for the first cause), `cascade` (an echo of another rank's end), "
-        "`teardown` (stopped by the launcher), `rejection` (a start-up check)",
+        "`teardown` (stopped by the launcher), `rejection` (a start-up check), `confirmation` (what"
+        " bears out another cause), `advice` (what a library suggests)",
     ),
-    "rank": Fact(_INT, "global rank; null if unknown"),
+    "cause": Fact(
+        _STR,
+        "what a line or an exception states as the reason, such as `gpu_oom`, `host_oom`,"
+        " `shared_memory`, `disk_full`, `gpu_lost`, `dns`, `rendezvous`, `port_in_use`,"
+        " `checkpoint_mismatch`, `nan`, `time_limit`, `preempted`, `cancelled`, `node_failure`,"
+        " `signal`; null where none is stated",
+    ),
+    "what": Fact(_STR, "the cause in words"),
+    "rank": Fact(_INT, "global rank that it was seen on; null if unknown"),
+    "culprit": Fact(_INT, "that rank where it is to blame: of roots only, never of a missing peer"),
+    "count": Fact(_INT, "lines that say so; null for exceptions and exits"),
+    "node": Fact(_STR, "the node that a line names: of the GPU, of the process, or not reached"),
+    "device": Fact(_STR, "the GPU as named: a number or a PCI address"),
+    "xid": Fact(_INT, "Xid of NVIDIA's driver"),
+    "detail": Fact(_STR, "what the line adds: bytes asked for, path, signal, reason"),
+    "field": Fact(_STR, "what of a checkpoint does not fit, or which result is NaN"),
+    "stored": Fact(_STR, "its value in the checkpoint; the capacity of a GPU out of memory"),
+    "given": Fact(_STR, "its value in this run"),
+    "time": Fact(_STR, "wall-clock of the line, month to second; null where it carries none"),
+    "phase": Fact(
+        _STR,
+        "`start-up`, `rendezvous`, `group creation`, `load`, `first iteration`, `iteration 12`,"
+        " `evaluation`, `save` or `exit`: where the run was",
+    ),
+    "during": Fact(_STR, "the phase in words, such as `at the start of iteration 2`"),
+    "where": Fact(_STR, "file and line of the innermost frame of the traceback"),
     "exception_type": Fact(_STR, "type of the exception"),
     "message": Fact(_STR, "message of the exception, or torchelastic's text"),
     "exit_code": Fact(_INT, "exit code of the process; negative for a signal"),

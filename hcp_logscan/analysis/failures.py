@@ -2,8 +2,10 @@
 
 Roles: an exception that only echoes another rank's end (connection closed, time-out, aborted
 communicator) is *cascade*; a process the launcher stopped is *teardown*; a start-up check is a
-*rejection*; what is left is a *root* candidate. Where every rank that speaks is a victim, the
-suspects are the ranks that did not speak, if they are at most a quarter of the world.
+*rejection*; a process that a named cause ended is its *confirmation*; what a library suggests is
+*advice*; what is left is a *root* candidate. `cause_rows` adds the causes that single lines state,
+`roles` weighs all of them. Where every rank that speaks is a victim, the suspects are the ranks
+that did not speak, if they are at most a quarter of the world.
 
 Handled tracebacks do not count: one that Python itself introduces as ignored or as a thread's, one
 after which its rank goes on training, and any in an attempt that came to its own end without a
@@ -18,8 +20,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from hcp_logscan.analysis import causes
 from hcp_logscan.analysis.attempts import LAUNCHER_ERRORS
+from hcp_logscan.analysis.cause_rows import attach, cause_rows
+from hcp_logscan.analysis.clock import clock
 from hcp_logscan.analysis.facts import FAILURE_FACTS
+from hcp_logscan.analysis.phase import Reached, phase
+from hcp_logscan.analysis.roles import first_root, matches, settle
 from hcp_logscan.parsers.tracebacks import BARE_CHECKS, CHECKS
 
 if TYPE_CHECKING:
@@ -35,11 +42,9 @@ _CASCADE_EXCEPTIONS: Final = (
     r"DistNetworkError|DistStoreError|SignalException|ProcessExitedException|ActorDiedError"
     r"|ConnectionResetError|BrokenPipeError"
 )
-_WEAK: Final = r"(?i)\bnccl|gloo|c10d|DistBackendError"
-"""Collective errors: an echo where a process was killed by a signal or another exception stands."""
-
 _USER_STOP: Final = ("KeyboardInterrupt", "SystemExit")
 _GOES_ON: Final = ("iterations", "steps", "checkpoints", "validations", "rank_lines")
+_STEPS: Final = ("iterations", "steps")
 _INTRODUCTION: Final = 8
 """Lines between an introduction and its traceback, of all streams that share the file."""
 
@@ -61,6 +66,9 @@ class Failures:
     elastic_root_role: str | None = None
     first: Mapping[str, Any] | None = None
     "The first root exception."
+
+    cause: Mapping[str, Any] | None = None
+    "The first root of any kind."
 
 
 def check_of(exception: str | None, message: str | None, source: str | None) -> str | None:
@@ -105,7 +113,11 @@ def _goes_on(tables: Mapping[str, pl.DataFrame], attempt: int, row: Mapping[str,
             # rows are folded: the last of them may stand behind, though the first does not
             spans = (pl.col("line") <= row["last_line"]) & (pl.col("last") > row["last_line"])
             later += frame.filter(spans).height
-    return later > (0 if rank is not None else _MERGED_TAIL)
+    if later > (0 if rank is not None else _MERGED_TAIL):
+        return True
+    # an iteration is finished by all ranks together, whoever prints it
+    steps = [tables[name].filter(here & (pl.col("line") > row["last_line"])) for name in _STEPS]
+    return sum(frame.height for frame in steps) > _MERGED_TAIL
 
 
 def _introduced(tables: Mapping[str, pl.DataFrame], row: Mapping[str, Any]) -> bool:
@@ -203,39 +215,47 @@ def _console_order(
     return sorted(rows, key=key)
 
 
-def _is(regex: str, text: str | None) -> bool:
-    return bool(text) and bool(pl.Series([text]).str.contains(regex)[0])
-
-
 def _exception_rows(
     tables: Mapping[str, pl.DataFrame], attempt: int, iteration: int | None
 ) -> list[dict[str, Any]]:
+    traces = _console_order(tables, attempt, _exceptions(tables, attempt))
+    said = causes.read([trace["text"] or "" for trace in traces])
     rows = []
-    for row in _console_order(tables, attempt, _exceptions(tables, attempt)):
-        name, message = row["exception"], row["message"]
-        check = check_of(name.rpartition(".")[2], message, row["last_source"])
-        if check and not iteration:
-            role = "rejection"
-        elif _is(_CASCADE_EXCEPTIONS, name) or _is(_CASCADE, message):
-            role = "cascade"
-        else:
-            role = "root"
-        rows.append(
-            {
-                "attempt": attempt,
-                "kind": "exception",
-                "role": role,
-                "rank": row["event_rank"],
-                "exception_type": name,
-                "message": message,
-                "check": check,
-                "iteration": iteration,
-                "file": row["file"],
-                "line": row["line"],
-                "text": row["text"],
-            }
-        )
+    for trace, cause in zip(traces, said, strict=True):
+        row = {
+            "attempt": attempt,
+            "kind": "exception",
+            "rank": trace["event_rank"],
+            "exception_type": trace["exception"],
+            "message": trace["message"],
+            "check": check_of(
+                trace["exception"].rpartition(".")[2], trace["message"], trace["last_source"]
+            ),
+            "where": trace["innermost"],
+            "stage": trace["stage"],
+            "iteration": iteration,
+            "file": trace["file"],
+            "line": trace["line"],
+            "text": trace["text"],
+        }
+        attach(row, cause, trace)
+        rows.append(row)
     return rows
+
+
+def _first_role(row: Mapping[str, Any]) -> str:
+    """The role of an exception as it stands, before the others are weighed against it."""
+    group = causes.CAUSES[row["cause"]].group if row.get("cause") else None
+    if row["check"] and not row["iteration"]:
+        return "rejection"
+    if group == "information":
+        return "confirmation"
+    if group == "start-up" and row["iteration"] is None:
+        return "root"
+    if group in {"own", "machine"}:
+        return "root"
+    echo = matches(_CASCADE_EXCEPTIONS, row["exception_type"]) or matches(_CASCADE, row["message"])
+    return "cascade" if echo else "root"
 
 
 def _exit_rows(
@@ -247,9 +267,9 @@ def _exit_rows(
     """Ends of processes, one per process id: the table's row goes before the agent's line."""
     exits = tables["exits"].filter(pl.col("attempt") == attempt)
     stopped = set(exits.filter(pl.col("kind") == "stopped")["pid"].to_list())
-    killers = tables["killers"].filter(pl.col("attempt") == attempt)
+    aborted = _aborted(tables, attempt)
     timed_out = tables["timeouts"].filter(pl.col("attempt") == attempt).height > 0
-    order = {"table_root": 0, "table_row": 1, "failed_line": 2}
+    order = {"table_root": 0, "table_row": 1, "failed_line": 2, "process_exit": 3, "srun_exit": 4}
     ended = [row for row in exits.iter_rows(named=True) if row["kind"] in order]
     found: dict[Any, dict[str, Any]] = {}
     for row in sorted(ended, key=lambda row: order[row["kind"]]):
@@ -257,7 +277,8 @@ def _exit_rows(
     rows = []
     for row in found.values():
         name = signal_name(row["exit_code"])
-        if row["pid"] in stopped or name == "SIGTERM":
+        late = row["kind"] == "srun_exit" and row["line"] > aborted.get(row["file"], row["line"])
+        if late or (row["pid"] is not None and row["pid"] in stopped) or name == "SIGTERM":
             role = "teardown"
         elif name == "SIGABRT" and timed_out:
             role = "cascade"  # the watchdog aborts its own process after a time-out
@@ -277,7 +298,9 @@ def _exit_rows(
                 "message": row["message"],
                 "exit_code": row["exit_code"],
                 "signal": name,
-                "kill_explained": killers.height > 0,
+                "pid": row["pid"],
+                "node": row["host"],
+                "time": clock(row["time"] or row["text"]),
                 "iteration": iteration,
                 "file": row["file"],
                 "line": row["line"],
@@ -286,6 +309,12 @@ def _exit_rows(
             }
         )
     return rows
+
+
+def _aborted(tables: Mapping[str, pl.DataFrame], attempt: int) -> dict[int, int]:
+    """Line of each file at which srun began to end the step: what ends behind it is its doing."""
+    here = (pl.col("attempt") == attempt) & (pl.col("kind") == "step_aborted")
+    return dict(tables["causes"].filter(here).select("file", "line").iter_rows())
 
 
 def _silent(rows: Sequence[Mapping[str, Any]], world_size: int | None) -> list[int]:
@@ -297,36 +326,33 @@ def _silent(rows: Sequence[Mapping[str, Any]], world_size: int | None) -> list[i
     return silent if len(silent) * 4 <= world_size else []
 
 
-def _soften(rows: list[dict[str, Any]]) -> None:
-    """A collective's error is an echo where another rank was killed or failed by itself."""
-    strong = [
-        row
-        for row in rows
-        if row["role"] == "root"
-        and (row["kind"] == "exit" or not _is(_WEAK, f"{row['exception_type']}: {row['message']}"))
-    ]
-    if not strong:
-        return
-    for row in rows:
-        text = f"{row.get('exception_type')}: {row['message']}"
-        if row["role"] == "root" and row["kind"] == "exception" and _is(_WEAK, text):
-            row["role"] = "cascade"
-
-
 def failures(
     tables: Mapping[str, pl.DataFrame],
     attempt: int,
     *,
-    last_iteration: int | None,
+    now: Reached,
     world_size: int | None,
     local_to_rank: Mapping[int, int],
 ) -> Failures:
-    """The failures of one attempt, the first root exception first."""
-    rows = _exception_rows(tables, attempt, last_iteration)
-    rows += _exit_rows(tables, attempt, last_iteration, local_to_rank)
-    _soften(rows)
-    culprits = sorted({row["rank"] for row in rows if row["role"] == "root"} - {None})
-    nameless = any(row["role"] == "root" and row["rank"] is None for row in rows)
+    """The failures of one attempt that had reached `now`, the first root exception first."""
+    rows = _exception_rows(tables, attempt, now.iteration)
+    if not _ended_well(tables, attempt):
+        rows += cause_rows(
+            tables,
+            attempt,
+            rows,
+            lambda row: _goes_on(tables, attempt, row),
+            iteration=now.iteration,
+        )
+    for row in rows:
+        row["role"] = row.get("role") or _first_role(row)
+    rows += _exit_rows(tables, attempt, now.iteration, local_to_rank)
+    settle(rows)
+    for row in rows:
+        row["phase"], row["during"] = phase(row, now)
+        row["culprit"] = _culprit(row)
+    culprits = sorted({row["culprit"] for row in rows} - {None})
+    nameless = any(row["role"] == "root" and row["culprit"] is None for row in rows)
     if not culprits and not nameless and any(row["role"] == "cascade" for row in rows):
         culprits = _silent(rows, world_size)
     root = next((row for row in rows if row.get("elastic") == "table_root"), None) or next(
@@ -339,7 +365,15 @@ def failures(
     first = next(
         (row for row in rows if row["role"] == "root" and row["kind"] == "exception"), None
     )
-    return Failures(tuple(rows), tuple(culprits), root_rank, role, first)
+    return Failures(tuple(rows), tuple(culprits), root_rank, role, first, first_root(rows))
+
+
+def _culprit(row: Mapping[str, Any]) -> int | None:
+    """The rank that a row accuses: none where it only speaks of what it met, such as no master."""
+    if row["role"] != "root":
+        return None
+    met = row.get("cause") and causes.CAUSES[row["cause"]].group in {"start-up", "scheduler"}
+    return None if met or row.get("cause") == "dns" else row["rank"]
 
 
 def frame(found: Sequence[Failures]) -> pl.DataFrame:

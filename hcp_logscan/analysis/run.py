@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from hcp_logscan.analysis import attempts, config, failures, gpus, iterations, jobs, ranks
+from hcp_logscan.analysis import (
+    attempts,
+    cause_rows,
+    config,
+    failures,
+    gpus,
+    iterations,
+    jobs,
+    phase,
+    ranks,
+)
 from hcp_logscan.analysis.attempt import AttemptAnalysis, Unsure, analyse_attempt
 from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.health import health_of, rank_rows
@@ -138,12 +148,13 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
         events,
         {n: (c.facts["seq_length"], c.facts["world_size"]) for n, c in configs.items()},
     )
+    events["causes"] = cause_rows.spread(events["causes"], events, numbers)
     local_to_rank = _local_ranks(events, rank_map, files, world_size)
     failed = {
         n: failures.failures(
             events,
             n,
-            last_iteration=_last(series, n),
+            now=phase.reached(events, n, *_last(series, n)),
             world_size=configs[n].facts["world_size"],
             local_to_rank=local_to_rank,
         )
@@ -278,9 +289,15 @@ def _local_ranks(
     return {local: next(iter(found)) for local, found in pairs.items() if len(found) == 1}
 
 
-def _last(series: pl.DataFrame, attempt: int) -> int | None:
-    last = series.filter((pl.col("attempt") == attempt) & pl.col("finished"))["iteration"].max()
-    return None if last is None else int(str(last))
+def _last(series: pl.DataFrame, attempt: int) -> tuple[int | None, int | None]:
+    """The last finished iteration, and how many iterations its line covers."""
+    rows = series.filter((pl.col("attempt") == attempt) & pl.col("finished")).drop_nulls(
+        "iteration"
+    )
+    if not rows.height:
+        return None, None
+    last = rows.row(rows["iteration"].arg_max() or 0, named=True)
+    return last["iteration"], last["interval_iterations"]
 
 
 def _assertions(
