@@ -13,7 +13,7 @@ import polars as pl
 
 from hcp_logscan.analysis.attempts import LAUNCHER_ERRORS
 from hcp_logscan.analysis.causes import CAUSES
-from hcp_logscan.analysis.clock import clock
+from hcp_logscan.analysis.clock import apart, clock
 from hcp_logscan.analysis.xids import meaning_of
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ _START_UP: Final = frozenset({"dns", "rendezvous", "port_in_use"})
 _ELSEWHERE: Final = frozenset({"xid", "gpu_lost", "pcie_corrected", "pcie_uncorrected"})
 """Lines of the driver: ranks of other nodes print on for a while."""
 
+_OUTLIVED: Final = 900.0
+"""Seconds of training behind a line of the driver: longer than a step, or a time-out, takes."""
+
 _WORKERS: Final = ("blocks", "marks", "paths", "iterations", "steps", "checkpoints")
 _OURS: Final = r"(?i)python|^pt_|torch|ray|megatron|train|nemo|conda"
 """Names of processes of a training, as the kernel shows them."""
@@ -40,14 +43,20 @@ Row = dict[str, Any]
 
 
 def spread(
-    causes: pl.DataFrame, tables: Mapping[str, pl.DataFrame], numbers: Sequence[int]
+    causes: pl.DataFrame,
+    tables: Mapping[str, pl.DataFrame],
+    numbers: Sequence[int],
+    nodes: Mapping[int, str],
 ) -> pl.DataFrame:
     """Causes with the attempt that their time says, where their file holds no worker's lines.
 
-    What is older than the run is dropped; what has no time belongs to the last attempt.
+    What is older than the run is dropped; what has no time belongs to the last attempt. `nodes`
+    names the node of the files that are one node's.
     """
     if not causes.height:
         return causes
+    node = pl.col("file").replace_strict(nodes, default=None, return_dtype=pl.String)
+    causes = causes.with_columns(pl.coalesce("node", node).alias("node"))
     files = {file for name in _WORKERS for file in tables[name]["file"].unique().to_list()}
     starts = _starts(tables, numbers)
     placed = [
@@ -78,7 +87,8 @@ def _kind(row: Row, trace: Mapping[str, Any] | None) -> tuple[str, str | None]:
     """Kind of the table `failures`, and what an Xid means."""
     kind = row["kind"]
     if kind == "xid":
-        return meaning_of(row["code"], row["text"] or "")
+        kind, meaning = meaning_of(row["code"], row["text"] or "")
+        return kind, f"Xid {row['code']}: {meaning}"
     if kind == "no_space":
         frame, stage = (trace or {}).get("last_frame") or "", (trace or {}).get("stage") or ""
         saves = "save" in stage or "save" in frame or "serialization" in frame
@@ -150,7 +160,7 @@ def cause_rows(
         who = rank if rank is not None else said["file"]
         key = (kind, who, said["code"] if said["kind"] == "xid" else None, said["node"])
         if key in rows:
-            rows[key]["count"] += said["count"]
+            rows[key]["lines"] += said["count"]
             continue
         rows[key] = _row(said, kind, meaning, rank, attempt, iteration)
     return list(rows.values())
@@ -174,8 +184,8 @@ def _row(
         "cause": kind,
         "what": cause.what,
         "rank": rank,
-        "count": said["count"],
-        "message": meaning or said["detail"],
+        "lines": said["count"],
+        "message": meaning or (said["text"] or "").strip(),
         "xid": said["code"] if said["kind"] == "xid" else None,
         "pid": said["code"] if kind == "host_oom" else None,
         **{name: said[name] for name in ("node", "device", "detail", "field", "stored", "given")},
@@ -187,6 +197,14 @@ def _row(
         "last": said["last"],
         "text": said["text"],
     }
+
+
+def misfit(row: Mapping[str, Any]) -> str | None:
+    """What of a checkpoint does not fit, in words."""
+    if row["field"] and row["stored"]:
+        return f"{row['field']} is {row['stored']} in it and {row['given'] or '?'} in this run"
+    message: str | None = row["message"]
+    return message
 
 
 def _harmless(
@@ -202,6 +220,33 @@ def _harmless(
             return True
         mine = (pl.col("file") == said["file"]) & (pl.col("line") > said["last"])
         return any(tables[name].filter(mine).height for name in _WORKERS)
-    if said["kind"] in _ELSEWHERE or CAUSES[kind].group in {"teardown", "advice"}:
+    if said["kind"] in _ELSEWHERE:
+        return _outlived(clock(said["text"]), tables, said["attempt"])
+    if CAUSES[kind].group in {"teardown", "advice"}:
         return False
     return goes_on({**said, "last_line": said["last"]})
+
+
+def _outlived(time: str | None, tables: Mapping[str, pl.DataFrame], attempt: int) -> bool:
+    """Whether iterations finished long after a line of the driver: no rank waits for that GPU."""
+    times = tables["iterations"].filter(pl.col("attempt") == attempt)["time"].drop_nulls()
+    last = clock(str(times.max())) if times.len() else None
+    return time is not None and last is not None and apart(time, last) > _OUTLIVED
+
+
+def who(row: Mapping[str, Any]) -> str:
+    """Whom a failure met, in words.
+
+    >>> who({"rank": 3, "node": "gpu-node07"}), who({"rank": None, "node": None})
+    ('rank 3 on gpu-node07', 'a rank that is not named')
+    """
+    rank, node, device = row["rank"], row.get("node"), row.get("device")
+    cause = row.get("cause")
+    group = CAUSES[cause].group if cause else "own"
+    name = None if rank is None else f"rank {rank}"
+    if name is None and cause == "gpu_lost" and device:
+        name = f"GPU {device.removeprefix('GPU ')}"
+    if name is None and node and group in {"machine", "scheduler"}:
+        return f"node {node}"
+    name = name or ("the job" if group == "scheduler" else "a rank that is not named")
+    return f"{name} on {node}" if node and group in {"machine", "own"} else name

@@ -289,7 +289,12 @@ FAILURE_FACTS: Final[Mapping[str, Fact]] = {
     "what": Fact(_STR, "the cause in words"),
     "rank": Fact(_INT, "global rank that it was seen on; null if unknown"),
     "culprit": Fact(_INT, "that rank where it is to blame: of roots only, never of a missing peer"),
-    "count": Fact(_INT, "lines that say so; null for exceptions and exits"),
+    "who": Fact(
+        _STR,
+        "whom it met, in words: `rank 3`, `rank 3 on gpu-node07`, `node gpu-node07`, `a rank that"
+        " is not named`; never null",
+    ),
+    "lines": Fact(_INT, "lines that say so; null for exceptions and exits"),
     "node": Fact(_STR, "the node that a line names: of the GPU, of the process, or not reached"),
     "device": Fact(_STR, "the GPU as named: a number or a PCI address"),
     "xid": Fact(_INT, "Xid of NVIDIA's driver"),
@@ -313,6 +318,12 @@ FAILURE_FACTS: Final[Mapping[str, Fact]] = {
         _BOOL, "a kernel or scheduler line of this run says who killed processes"
     ),
     "iteration": Fact(_INT, "last iteration finished before the failure"),
+    "saved_after": Fact(
+        _BOOL,
+        "a checkpoint was saved behind the line of a scheduler or a signal; null where the order"
+        " cannot be told",
+        "keep the scheduler's lines and rank 0's output in one file",
+    ),
 }
 """Fact table `failures`: one row per (attempt, rank, kind)."""
 

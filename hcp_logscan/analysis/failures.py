@@ -22,10 +22,11 @@ import polars as pl
 
 from hcp_logscan.analysis import causes
 from hcp_logscan.analysis.attempts import LAUNCHER_ERRORS
-from hcp_logscan.analysis.cause_rows import attach, cause_rows
+from hcp_logscan.analysis.cause_rows import attach, cause_rows, misfit, who
 from hcp_logscan.analysis.clock import clock
 from hcp_logscan.analysis.facts import FAILURE_FACTS
 from hcp_logscan.analysis.phase import Reached, phase
+from hcp_logscan.analysis.progress import saved_after
 from hcp_logscan.analysis.roles import first_root, matches, settle
 from hcp_logscan.parsers.tracebacks import BARE_CHECKS, CHECKS
 
@@ -350,7 +351,11 @@ def failures(
     settle(rows)
     for row in rows:
         row["phase"], row["during"] = phase(row, now)
-        row["culprit"] = _culprit(row)
+        if row.get("cause") == "checkpoint_mismatch":
+            row["detail"] = misfit(row)
+        row["culprit"], row["who"] = _culprit(row), who(row)
+        if row.get("cause") and causes.CAUSES[row["cause"]].group == "scheduler":
+            row["saved_after"] = saved_after(tables, row)
     culprits = sorted({row["culprit"] for row in rows} - {None})
     nameless = any(row["role"] == "root" and row["culprit"] is None for row in rows)
     if not culprits and not nameless and any(row["role"] == "cascade" for row in rows):

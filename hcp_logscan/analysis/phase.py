@@ -40,6 +40,9 @@ _PARTS: Final = {
 }
 
 
+_START: Final = ("blocks", "marks", "paths", "versions", "group_lines")
+
+
 @dataclass(frozen=True, slots=True)
 class Reached:
     """What one attempt had reached when it ended."""
@@ -50,8 +53,8 @@ class Reached:
     interval: int | None = None
     "Iterations between two iteration lines."
 
-    state: str = "start-up"
-    "`start-up`, `group creation`, `load`, `training`, `save` or `exit`: the last known."
+    state: str | None = "start-up"
+    "`start-up`, `load`, `training`, `save` or `exit`; None where not even a start was logged."
 
     @property
     def next_iteration(self) -> str:
@@ -72,26 +75,27 @@ def reached(
         return Reached(iteration, interval, "exit")
     checkpoints = tables["checkpoints"].filter(here)
     kinds = checkpoints["kind"].to_list()
-    if kinds and kinds[-1] == "saving" and _last_in_its_file(tables, here, checkpoints):
+    if kinds and kinds[-1] == "saving" and _unfinished(tables, here, checkpoints):
         return Reached(iteration, interval, "save")
     if iteration is not None or "training" in marks:
         return Reached(iteration, interval, "training")
     if kinds and kinds[-1] == "loading":
         return Reached(None, interval, "load")
-    return Reached(None, interval)
+    begun = any(tables[name].filter(here).height for name in _START)
+    return Reached(None, interval, "start-up" if begun else None)
 
 
-def _last_in_its_file(
+def _unfinished(
     tables: Mapping[str, pl.DataFrame], here: pl.Expr, checkpoints: pl.DataFrame
 ) -> bool:
-    """Whether no iteration is printed behind the last checkpoint line, in the file of either."""
+    """Whether no iteration behind the one that is being saved was printed."""
     last = checkpoints.row(-1, named=True)
     later = tables["iterations"].filter(here & (pl.col("iteration") > last["iteration"]))
     return not later.height
 
 
-def phase(row: Mapping[str, Any], now: Reached) -> tuple[str, str]:
-    """(phase, the same as words for a sentence) of a failure.
+def phase(row: Mapping[str, Any], now: Reached) -> tuple[str | None, str]:
+    """(phase, the same as words for a sentence) of a failure; None where nothing tells.
 
     `row` has `stage` (a function of a traceback), `cause` and `at_iteration` where known.
 
@@ -105,7 +109,7 @@ def phase(row: Mapping[str, Any], now: Reached) -> tuple[str, str]:
     if name is None and (stage in _PARTS or now.state == "training"):
         return _iteration(now.next_iteration, stage)
     name = name or now.state
-    return name, _WORDS[name]
+    return name, _WORDS[name] if name else "at an unknown point"
 
 
 def _iteration(name: str, stage: str | None) -> tuple[str, str]:

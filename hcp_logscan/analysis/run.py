@@ -148,7 +148,8 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
         events,
         {n: (c.facts["seq_length"], c.facts["world_size"]) for n, c in configs.items()},
     )
-    events["causes"] = cause_rows.spread(events["causes"], events, numbers)
+    nodes = {i: node for i in job.files if (node := files[i].hints.node)}
+    events["causes"] = cause_rows.spread(events["causes"], events, numbers, nodes)
     local_to_rank = _local_ranks(events, rank_map, files, world_size)
     failed = {
         n: failures.failures(

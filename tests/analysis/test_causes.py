@@ -161,7 +161,7 @@ def test_events_of_the_driver_that_stop_nothing_are_no_cause(failures):
     found = failures(step(1), dmesg=lines)
 
     assert {role for *_, role in roles(found)} == {"confirmation"}
-    assert found.facts["failures"].filter(cause="pcie_corrected")["count"].to_list() == [9]
+    assert found.facts["failures"].filter(cause="pcie_corrected")["lines"].to_list() == [9]
     assert found.attempts[0].outcome == "unknown"
 
 
