@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from hcp_logscan.analysis import config, evidence, flops, gpus, runtime, topology
+from hcp_logscan.analysis import config, evidence, flops, gpus, progress, runtime, topology
 from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.verdict import measured_against_configured, verdict
 
@@ -94,6 +94,8 @@ def analyse_attempt(
     facts.update(_progress(mine, rows, known, coverage))
     facts.update(_broken(mine, failed))
     facts.update(gpus.facts(hardware, facts["precision"], stated, rows))
+    outcome = _outcome(facts, mine, failed)
+    facts.update(progress.attempt_facts(mine, facts, outcome))
     facts.update(flops.facts(known, facts["tflops_median"], facts["peak_tflops"]))
     view = evidence.AttemptView(number, facts, known, mine, names)
     pieces = evidence.collect(view)
@@ -114,7 +116,7 @@ def analyse_attempt(
         facts,
         known,
         decided,
-        _outcome(facts, mine, failed),
+        outcome,
         _iso(times.min()),
         _iso(times.max()),
         groups,

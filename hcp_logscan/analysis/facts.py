@@ -148,6 +148,17 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         _BOOL, "the logs of the rank that prints iteration lines are there", _LAST
     ),
     "resumed_from": Fact(_INT, "iteration of the checkpoint that was loaded"),
+    "last_saved": Fact(_INT, "iteration of the last checkpoint that was saved"),
+    "iterations_gained": Fact(
+        _INT, "iterations from the checkpoint it resumed from, or from 0, to the last one logged"
+    ),
+    "iterations_lost": Fact(
+        _INT,
+        "iterations behind the last checkpoint of an attempt that did not come to its own end; null"
+        " where rank 0, which says that checkpoints were saved, was not logged",
+        "keep rank 0's output to its end",
+    ),
+    "lost_s": Fact(_FLOAT, "iterations_lost times the median step, seconds"),
     "skipped_iterations": Fact(_INT, "sum of `number of skipped iterations`", _LAST),
     "nan_iterations": Fact(_INT, "sum of `number of nan iterations`", _LAST),
     "loss_scaled": Fact(
@@ -329,6 +340,22 @@ FAILURE_FACTS: Final[Mapping[str, Fact]] = {
 
 RUN_FACTS: Final[Mapping[str, Fact]] = {
     "attempt": Fact(_INT, "the judged attempt"),
+    "attempts": Fact(_INT, "number of attempts"),
+    "net_iterations": Fact(
+        _INT,
+        "iterations that checkpoints, or the run's own end, keep of all attempts; null where no"
+        " attempt says where it began",
+        "keep rank 0's start-up output (`successfully loaded checkpoint ...`)",
+    ),
+    "lost_iterations": Fact(_INT, "sum of iterations_lost over the attempts that say it"),
+    "lost_s": Fact(_FLOAT, "sum of lost_s over the attempts that say it, seconds"),
+    "stuck_attempts": Fact(
+        _INT,
+        "how many of the last attempts began at the same iteration and ended without a checkpoint"
+        " beyond it; null where it is unknown at which iteration one began",
+        "keep rank 0's start-up output (`successfully loaded checkpoint ...`)",
+    ),
+    "stuck_iteration": Fact(_INT, "that iteration; null where none of them got to one"),
     "drift_lines": Fact(_INT, "lines that hold a parser's needle but do not match its pattern"),
     "drift_parsers": Fact(_STRS, "parsers that met such lines"),
     "truncated_inputs": Fact(_INT, "files or blocks that are cut off"),

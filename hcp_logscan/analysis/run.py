@@ -16,6 +16,7 @@ from hcp_logscan.analysis import (
     iterations,
     jobs,
     phase,
+    progress,
     ranks,
 )
 from hcp_logscan.analysis.attempt import AttemptAnalysis, Unsure, analyse_attempt
@@ -195,7 +196,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
             "attempts": _attempt_frame(analysed),
             "iterations": _located(series, names),
             "failures": _located(failures.frame([failed[n] for n in numbers]), names),
-            "run": _run_frame(judged, events, health, coverage, world_size),
+            "run": _run_frame(judged, events, health, coverage, analysed),
         },
         events=_public(events, health, names),
         health=health,
@@ -352,7 +353,7 @@ def _run_frame(
     events: Mapping[str, pl.DataFrame],
     health: Health,
     coverage: ranks.Coverage,
-    world_size: int | None,
+    analysed: Sequence[AttemptAnalysis],
 ) -> pl.DataFrame:
     row = {
         "attempt": judged,
@@ -366,7 +367,8 @@ def _run_frame(
         "recognised_lines": health.recognised_lines,
         "ranks_missing": None if coverage.missing is None else list(coverage.missing),
         "ranks_missing_count": None if coverage.missing is None else len(coverage.missing),
-        "world_size": world_size,
+        "world_size": next(a.facts["world_size"] for a in analysed if a.attempt == judged),
+        **progress.run_facts([(a.facts, a.outcome) for a in analysed]),
     }
     return pl.DataFrame([row], schema=schema("run"))
 
