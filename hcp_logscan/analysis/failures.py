@@ -116,6 +116,8 @@ def _goes_on(tables: Mapping[str, pl.DataFrame], attempt: int, row: Mapping[str,
             later += frame.filter(spans).height
     if later > (0 if rank is not None else _MERGED_TAIL):
         return True
+    if rank is None:
+        return False
     # an iteration is finished by all ranks together, whoever prints it
     steps = [tables[name].filter(here & (pl.col("line") > row["last_line"])) for name in _STEPS]
     return sum(frame.height for frame in steps) > _MERGED_TAIL

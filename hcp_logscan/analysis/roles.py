@@ -8,6 +8,7 @@ was cancelled, a signal came) stands beside a failure, it is how the attempt end
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -30,6 +31,7 @@ _WEAK: Final = r"(?i)\bnccl|gloo|c10d|DistBackendError"
 Row = dict[str, Any]
 
 
+@functools.lru_cache(maxsize=512)
 def matches(regex: str, text: str | None) -> bool:
     """Whether a regex of polars' dialect is found in a text."""
     return bool(regex) and bool(text) and bool(pl.Series([text]).str.contains(regex)[0])
@@ -52,31 +54,53 @@ def before(one: Row, other: Row) -> bool | None:
 
 def settle(rows: Sequence[Row]) -> None:
     """Change the roles of the rows of one attempt, in place, until each stands for itself."""
-    causes = [row for row in rows if row.get("cause") and row["role"] == "root"]
+    kinds: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.get("cause") and row["role"] == "root":
+            kinds.setdefault(row["cause"], []).append(row)
     for group in ("scheduler", "machine", "own", "start-up"):
-        for cause in causes:
-            if CAUSES[cause["cause"]].group == group and cause["role"] == "root":
-                _weigh(cause, rows, group)
+        for kind, alike in kinds.items():
+            if CAUSES[kind].group != group:
+                continue
+            if group == "own":
+                _weigh_own(alike, rows)
+            else:  # the first speaks for all of its kind: thousands of ranks may say the same
+                _weigh(alike[0], _candidates(kind, rows), group)
+                for row in alike[1:]:
+                    row["role"] = alike[0]["role"]
     _soften(rows)
     for row in rows:
         if row["kind"] == "exit" and row.get("signal") == "SIGKILL":
             row["kill_explained"] = bool(row.get("kill_explained")) or row["role"] != "root"
 
 
-def _candidates(cause: Row, rows: Sequence[Row]) -> list[Row]:
+def _candidates(kind: str, rows: Sequence[Row]) -> list[Row]:
+    """Rows of other kinds that may be the first cause, too."""
     wanted = {"root", "rejection", None}
-    return [row for row in rows if row is not cause and row["role"] in wanted]
+    return [row for row in rows if row.get("cause") != kind and row["role"] in wanted]
 
 
-def _weigh(cause: Row, rows: Sequence[Row], group: str) -> None:
-    """Weigh one cause against everything that may be one, too."""
-    others = _candidates(cause, rows)
+def _weigh_own(alike: Sequence[Row], rows: Sequence[Row]) -> None:
+    """What a rank raises behind its own cause follows from it."""
+    by_rank: dict[int, list[Row]] = {}
+    for row in _candidates(alike[0]["cause"], rows):
+        if row["rank"] is not None and row["kind"] == "exception":
+            by_rank.setdefault(row["rank"], []).append(row)
+    for cause in alike:
+        for row in by_rank.get(cause["rank"], ()):
+            follows = CAUSES[cause["cause"]].follows
+            if before(cause, row) is True and matches(follows, said_by(row)):
+                row["role"] = "cascade"
+
+
+def _weigh(cause: Row, others: Sequence[Row], group: str) -> None:
+    """Weigh one cause of the machine, the scheduler or the start against everything else."""
     if group == "scheduler":
-        _weigh_scheduler(cause, [row for row in others if row.get("cause") != cause["cause"]])
+        _weigh_scheduler(cause, others)
         return
     victims: list[Row] = []
     for row in others:
-        if row.get("cause") == cause["cause"] or _is_scheduler(row):
+        if _is_scheduler(row):
             continue
         if group == "start-up":
             if not _follows(cause, row):
@@ -120,9 +144,6 @@ def _follows(cause: Row, row: Row) -> bool:
     if row["kind"] == "cause":
         group = CAUSES[row["cause"]].group
         return group == "start-up" and matches(known.follows, CAUSES[row["cause"]].what)
-    if known.group == "own":
-        mine = cause["rank"] is not None and row["rank"] == cause["rank"]
-        return mine and before(cause, row) is True and matches(known.follows, said_by(row))
     return matches(known.follows, said_by(row))
 
 
@@ -144,7 +165,9 @@ _PRECEDENCE: Final = ("machine", "own", "scheduler", "start-up")
 
 def first_root(rows: Sequence[Row]) -> Row | None:
     """The first of the root candidates: by clock or place where those tell, else by who speaks."""
-    roots = [row for row in rows if row["role"] == "root"]
+    roots = [row for row in rows if row["role"] == "root" and row["file"] is not None]
+    if not roots:
+        return next((row for row in rows if row["role"] == "root"), None)
     if len({row["file"] for row in roots}) == 1:
         return min(roots, key=lambda row: int(row["line"]))
     if roots and all(row.get("time") for row in roots):

@@ -18,6 +18,8 @@ from hcp_logscan.analysis import (
     phase,
     progress,
     ranks,
+    story,
+    timeline,
 )
 from hcp_logscan.analysis.attempt import AttemptAnalysis, Unsure, analyse_attempt
 from hcp_logscan.analysis.facts import schema
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from hcp_logscan.analysis.ranks import RankMap
     from hcp_logscan.engine.pool import Begun
     from hcp_logscan.model.finding import Verdict
+    from hcp_logscan.model.report import Story, TimelineEntry
     from hcp_logscan.sources.place import Place
 
 _NO_RUN: Final = frozenset({"gpus", "drift"})
@@ -84,6 +87,10 @@ class Analysis:
 
     health: Health
     ranks: tuple[RankRow, ...]
+    stories: tuple[Story, ...] = ()
+    "That of the run first, then one per attempt."
+
+    timeline: tuple[TimelineEntry, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -184,6 +191,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     )
     health = health_of(tables, events, job, coverage)
     judged = _judged(analysed)
+    run_facts = _run_frame(judged, events, health, coverage, analysed)
     return Analysis(
         name=tables.found.name,
         names=names,
@@ -196,12 +204,27 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
             "attempts": _attempt_frame(analysed),
             "iterations": _located(series, names),
             "failures": _located(failures.frame([failed[n] for n in numbers]), names),
-            "run": _run_frame(judged, events, health, coverage, analysed),
+            "run": run_facts,
         },
         events=_public(events, health, names),
         health=health,
         ranks=rank_rows(coverage, events, files),
+        stories=_stories(analysed, failed, run_facts.row(0, named=True), names),
+        timeline=timeline.timeline(events, series, failed, names),
     )
+
+
+def _stories(
+    analysed: Sequence[AttemptAnalysis],
+    failed: Mapping[int, failures.Failures],
+    run: Mapping[str, Any],
+    names: Sequence[str],
+) -> tuple[Story, ...]:
+    each = [
+        story.of_attempt(a.attempt, failed[a.attempt], a.facts, a.outcome, names) for a in analysed
+    ]
+    told = [(a.attempt, a.facts, a.outcome) for a in analysed]
+    return (story.of_run(each, told, run), *each)
 
 
 def _understood(tables: Tables) -> bool:

@@ -53,6 +53,8 @@ def document(data: ReportData) -> dict[str, Any]:
         "health": _health(data.health),
         "redaction": asdict(data.redaction),
         "jobs": [asdict(job) for job in data.jobs],
+        "stories": [asdict(story) for story in data.stories],
+        "timeline": [asdict(entry) for entry in data.timeline],
         "topology": _topology(data),
     }
     return {key: _plain(value) for key, value in plain.items()}

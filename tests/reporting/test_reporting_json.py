@@ -54,7 +54,12 @@ def _at(document, path):
 
 
 FREE = {"config", "facts"}
-OPTIONAL = {"topology", "redaction"}  # came later: older reports of the same version lack it
+OPTIONAL = {
+    "topology",
+    "redaction",
+    "stories",
+    "timeline",
+}  # came later: older reports of the same version lack it
 
 
 def _full():
@@ -93,6 +98,8 @@ def test_schema_rejects_an_unknown_and_a_missing_member(validator, path):
         (("series", "step_ms", "median"), "5 s"),
         (("topology", "sizes"), [8]),
         (("topology", "wrong", 0, "level"), 2),
+        (("stories", 0, "sentences"), ["one", "two", "three", "four"]),
+        (("timeline", 0, "count"), 0),
     ],
 )
 def test_schema_rejects_a_wrong_value(validator, path, wrong):
