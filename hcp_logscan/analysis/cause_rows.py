@@ -32,6 +32,7 @@ _ELSEWHERE: Final = frozenset({"xid", "gpu_lost", "pcie_corrected", "pcie_uncorr
 _OUTLIVED: Final = 900.0
 """Seconds of training behind a line of the driver: longer than a step, or a time-out, takes."""
 
+_TO_THE_HOUR: Final = len("MM-DD hh")
 _WORKERS: Final = ("blocks", "marks", "paths", "iterations", "steps", "checkpoints")
 _OURS: Final = r"(?i)python|^pt_|torch|ray|megatron|train|nemo|conda"
 """Names of processes of a training, as the kernel shows them."""
@@ -80,6 +81,8 @@ def _placed(time: str | None, starts: Mapping[int, str], numbers: Sequence[int])
     begun = [n for n, start in starts.items() if start <= time]
     if begun:
         return begun[-1]
+    if starts[min(starts)][:_TO_THE_HOUR] <= time[:_TO_THE_HOUR]:
+        return min(starts)  # lines of one hour are folded: a later one may be meant
     return None if numbers[0] in starts and len(starts) == len(numbers) else numbers[0]
 
 
@@ -159,10 +162,12 @@ def cause_rows(
         rank = said["event_rank"] if CAUSES[kind].group == "own" else None
         who = rank if rank is not None else said["file"]
         key = (kind, who, said["code"] if said["kind"] == "xid" else None, said["node"])
-        if key in rows:
-            rows[key]["lines"] += said["count"]
-            continue
-        rows[key] = _row(said, kind, meaning, rank, attempt, iteration)
+        row = _row(said, kind, meaning, rank, attempt, iteration)
+        if known := rows.get(key):
+            better = known["detail"] is None and said["detail"] is not None
+            (row if better else known)["lines"] += (known if better else row)["lines"]
+            row = row if better else known
+        rows[key] = row
     return list(rows.values())
 
 

@@ -108,7 +108,7 @@ def _first(root: Row, rows: Sequence[Row], names: Sequence[str]) -> str:
 def _followed(rows: Sequence[Row]) -> str | None:
     """How many ranks failed because of it, by how."""
     ways: dict[str, set[Any]] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row["kind"] != "timeout"):  # it says most
         if row["role"] != "cascade" or row["kind"] == "cause":
             continue
         who = row["rank"] if row["rank"] is not None else (row["file"], row["line"])

@@ -163,8 +163,9 @@ EVENTS: Final[Mapping[str, EventTable]] = {
             "given": _STR,  # its value in this run
             "iteration": _INT,
             "time": _STR,
+            "hour": _STR,  # of the kernel's lines, as printed: its log spans many runs
         },
-        fold=("kind", "code", "device"),
+        fold=("kind", "code", "device", "hour"),
     ),
     "timeouts": EventTable(
         "a collective that timed out", {"operation": _STR, "milliseconds": _INT}

@@ -10,11 +10,16 @@ Of a time in a line only what the line says is kept: zones differ between such l
 
 from __future__ import annotations
 
+from typing import Final
+
 import polars as pl
 
 from hcp_logscan.parsers.causes import cause
 
-_SIGNALS = {"15": "SIGTERM", "10": "SIGUSR1", "12": "SIGUSR2", "2": "SIGINT", "1": "SIGHUP"}
+_HOUR: Final = (
+    r"([A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9]{2}|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}):[0-9]{2}:"
+)
+_SIGNALS: Final = {"15": "SIGTERM", "10": "SIGUSR1", "12": "SIGUSR2", "2": "SIGINT", "1": "SIGHUP"}
 
 
 def _slurm(rows: pl.DataFrame) -> pl.DataFrame:
@@ -83,6 +88,7 @@ PARSERS = (
             "node_a": r"srun: error: (\S+): task",
             "node_b": r"\bIP: ([0-9A-Fa-f.:]{2,45})\)",
             "node_c": r"(\S+) kernel: ",
+            "hour": _HOUR,
         },
     ),
     cause(
@@ -91,7 +97,7 @@ PARSERS = (
         r"NVRM: Xid \((?P<device>[^) ]+)\): (?P<code>[0-9]{1,6})\b",
         "[1812.441902] NVRM: Xid (PCI:0000:0b:00): 79, pid='<unknown>', name=<unknown>, GPU has"
         " fallen off the bus.",
-        fields={"node": r"(\S+) kernel: "},
+        fields={"node": r"(\S+) kernel: ", "hour": _HOUR},
     ),
     cause(
         "gpu_lost",
@@ -107,6 +113,7 @@ PARSERS = (
             "detail": r"(fallen off the bus|Unable to determine the device handle"
             r"|uncorrectable (?:ECC|NVLink|memory) errors?)",
             "node": r"(\S+) kernel: ",
+            "hour": _HOUR,
         },
         finish=_lost,
     ),

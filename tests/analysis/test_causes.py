@@ -151,6 +151,24 @@ def test_what_the_driver_saw_before_the_run_is_not_its_failure(failures):
     assert roles(failures(step(1), dmesg=old)) == []
 
 
+def test_what_the_driver_saw_before_does_not_hide_what_it_sees_now(failures):
+    old = XID.replace("Mar  1 09:58", "Feb  3 09:58")
+    found = failures(step(1), dmesg=old * 3 + XID)
+
+    assert found.facts["failures"].select("xid", "lines").rows() == [(79, 1)]
+
+
+def test_the_line_that_names_the_victim_speaks_for_the_oom_killer(failures):
+    lines = (
+        "[88.1] python3 invoked oom-killer: gfp_mask=0x140cca, order=0, oom_score_adj=0\n"
+        "[88.2] Out of memory: Killed process 4711 (python3) total-vm:1kB\n"
+    )
+    row = failures(step(1), dmesg=lines).facts["failures"].row(0, named=True)
+
+    assert (row["role"], row["detail"], row["lines"]) == ("root", "python3", 2)
+    assert "Killed process" in row["message"]
+
+
 def test_events_of_the_driver_that_stop_nothing_are_no_cause(failures):
     lines = (
         "[9.1] pcieport 0000:0a:03.0: PCIe Bus Error: severity=Corrected, type=Data Link Layer\n"
