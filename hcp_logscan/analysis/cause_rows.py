@@ -26,7 +26,7 @@ _FOLLOWING: Final = frozenset({"checkpoint_mismatch", "advice"})
 """Causes that stand in the further lines of an exception's text."""
 
 _START_UP: Final = frozenset({"dns", "rendezvous", "port_in_use"})
-_ELSEWHERE: Final = frozenset({"xid", "gpu_lost", "pcie_corrected", "pcie_uncorrected"})
+_ELSEWHERE: Final = frozenset({"xid", "gpu_lost"})
 """Lines of the driver: ranks of other nodes print on for a while."""
 
 _OUTLIVED: Final = 900.0
@@ -34,6 +34,9 @@ _OUTLIVED: Final = 900.0
 
 _TO_THE_HOUR: Final = len("MM-DD hh")
 _WORKERS: Final = ("blocks", "marks", "paths", "iterations", "steps", "checkpoints")
+_MET: Final = ("marks", "paths", "group_lines")
+"""What ranks print once they have met."""
+
 _OURS: Final = r"(?i)python|^pt_|torch|ray|megatron|train|nemo|conda"
 """Names of processes of a training, as the kernel shows them."""
 
@@ -220,16 +223,27 @@ def _harmless(
     iteration: int | None,
 ) -> bool:
     """Whether the run went on behind a line: then it ended nobody."""
+    group = CAUSES[kind].group
     if kind in _START_UP:
-        if iteration is not None:
-            return True
-        mine = (pl.col("file") == said["file"]) & (pl.col("line") > said["last"])
-        return any(tables[name].filter(mine).height for name in _WORKERS)
-    if said["kind"] in _ELSEWHERE:
-        return _outlived(clock(said["text"]), tables, said["attempt"])
-    if CAUSES[kind].group in {"teardown", "advice"}:
+        return iteration is not None or _started(said, tables)
+    if group in {"teardown", "advice", "information"}:
         return False
-    return goes_on({**said, "last_line": said["last"]})
+    if kind == "checkpoint_mismatch" and iteration is not None:
+        return True  # a warning: what was loaded trains
+    if said["iteration"] is not None and iteration is not None and iteration > said["iteration"]:
+        return True
+    if group == "machine" and _outlived(clock(said["text"]), tables, said["attempt"]):
+        return True
+    return said["kind"] not in _ELSEWHERE and goes_on({**said, "last_line": said["last"]})
+
+
+def _started(said: Row, tables: Mapping[str, pl.DataFrame]) -> bool:
+    """Whether the workers met: one printed what it does behind the rendezvous, or went on here."""
+    here = pl.col("attempt") == said["attempt"]
+    if any(tables[name].filter(here).height for name in _MET):
+        return True
+    mine = (pl.col("file") == said["file"]) & (pl.col("line") > said["last"])
+    return any(tables[name].filter(mine).height for name in _WORKERS)
 
 
 def _outlived(time: str | None, tables: Mapping[str, pl.DataFrame], attempt: int) -> bool:

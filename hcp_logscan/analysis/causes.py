@@ -99,6 +99,7 @@ CAUSES: Final[Mapping[str, Cause]] = {
     "cancelled": Cause("cancellation of the job", "scheduler", r".", _ANY),
     "node_failure": Cause("node failure reported by the scheduler", "scheduler", r".", _ANY),
     "signal": Cause("signal from outside", "scheduler", r".", _ANY),
+    "signal_seen": Cause("signal seen by a process", "information"),
     "step_aborted": Cause("srun ended the step", "teardown"),
     "teardown": Cause("clean-up", "teardown"),
     "advice": Cause("advice", "advice"),

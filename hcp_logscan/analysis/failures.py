@@ -43,6 +43,9 @@ _CASCADE_EXCEPTIONS: Final = (
     r"DistNetworkError|DistStoreError|SignalException|ProcessExitedException|ActorDiedError"
     r"|ConnectionResetError|BrokenPipeError"
 )
+_TOLERATED: Final = r"No space left on device|quota exceeded"
+"""Where nothing else says that anybody ended: caches and metrics that cannot be written."""
+
 _USER_STOP: Final = ("KeyboardInterrupt", "SystemExit")
 _GOES_ON: Final = ("iterations", "steps", "checkpoints", "validations", "rank_lines")
 _STEPS: Final = ("iterations", "steps")
@@ -350,6 +353,10 @@ def failures(
     for row in rows:
         row["role"] = row.get("role") or _first_role(row)
     rows += _exit_rows(tables, attempt, now.iteration, local_to_rank)
+    if all(row["kind"] == "cause" for row in rows):
+        for row in rows:
+            if matches(_TOLERATED, row["text"]):
+                row["role"] = "confirmation"
     settle(rows)
     for row in rows:
         row["phase"], row["during"] = phase(row, now)

@@ -20,6 +20,8 @@ _HOUR: Final = (
     r"([A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9]{2}|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}):[0-9]{2}:"
 )
 _SIGNALS: Final = {"15": "SIGTERM", "10": "SIGUSR1", "12": "SIGUSR2", "2": "SIGINT", "1": "SIGHUP"}
+_NAME: Final = r"(?:Signals\.)?(SIG(?:TERM|USR1|USR2|INT|HUP))\b"
+_NUMBER: Final = r"((?:15|10|12|2|1)\b)"
 
 
 def _slurm(rows: pl.DataFrame) -> pl.DataFrame:
@@ -56,8 +58,14 @@ def _pcie(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _signal(rows: pl.DataFrame) -> pl.DataFrame:
-    named = rows.with_columns(pl.col("said").replace(_SIGNALS).alias("detail"))
-    return named.filter(pl.col("detail").str.starts_with("SIG"))
+    """A signal that a launcher or a handler announces; others only say that one came."""
+    announced = pl.col("text").str.contains(
+        r"(?i)death signal|requeue|received sigterm: 15|preempt|timed|limit|saving|checkpoint"
+    )
+    return rows.with_columns(
+        pl.col("said").replace(_SIGNALS).alias("detail"),
+        pl.when(announced).then(pl.lit("signal")).otherwise(pl.lit("signal_seen")).alias("kind"),
+    ).filter(pl.col("detail").is_in(list(_SIGNALS.values())))
 
 
 PARSERS = (
@@ -71,6 +79,7 @@ PARSERS = (
             "exceeded memory limit",
             ": Out Of Memory",
             "OOMKilled",
+            "OUT_OF_ME",
             "killed due to memory pressure",
             "node running low on memory",
         ),
@@ -78,6 +87,7 @@ PARSERS = (
         r"|[Oo]ut of memory: Kill(?:ed)? process [0-9]|exceeded memory limit \([0-9]+ > [0-9]+\)"
         r"|srun: error: \S+: tasks? [0-9,\[\]-]+: Out Of Memory"
         r"|(?:[Rr]eason\"?: {0,40}\"?|^\S+ .*[ \t])OOMKilled(?:\"|[ \t,]|$)"
+        r"|^[0-9]{1,18}\S* .*\bOUT_OF_ME(?:MORY|\+) "
         r"|\b[1-9][0-9]{0,9} Workers \(tasks / actors\) killed due to memory pressure \(OOM\)"
         r"|was killed due to the node running low on memory",
         "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have"
@@ -155,15 +165,24 @@ PARSERS = (
     ),
     cause(
         "signal",
-        ("death signal, shutting down", "eceived SIG", "eceived signal", "auto-requeue signal"),
+        (
+            "death signal, shutting down",
+            "eceived SIG",
+            "eceived signal",
+            "aught signal ",
+            "auto-requeue signal",
+        ),
         r"Received (?:Signals\.)?[A-Z0-9]+ death signal, shutting down"
-        r"|\b[Rr]eceived (?:signal:? |Signals\.)?(?:SIG[A-Z0-9]{1,8}|[0-9]{1,2})\b"
+        rf"|\b(?:[Rr]eceived|[Cc]aught) (?:signal:? )?{_NAME}"
+        rf"|\b(?:[Rr]eceived|[Cc]aught) signal:? {_NUMBER}"
         r"|[Hh]andling auto-requeue signal: ",
         "W0301 10:01:02.123000 77 torch/distributed/elastic/agent/server/api.py:719] Received"
         " Signals.SIGTERM death signal, shutting down workers",
         fields={
-            "said_a": r"[Rr]eceived (?:signal:? )?(?:Signals\.)?(SIG[A-Z0-9]{1,8}|[0-9]{1,2})\b",
-            "said_b": r"auto-requeue signal: (?:Signals\.)?([A-Z0-9]{1,10})",
+            "said_a": r"[Rr]eceived (?:Signals\.)?([A-Z0-9]+) death signal",
+            "said_b": rf"(?:[Rr]eceived|[Cc]aught) (?:signal:? )?{_NAME}",
+            "said_c": rf"(?:[Rr]eceived|[Cc]aught) signal:? {_NUMBER}",
+            "said_d": r"auto-requeue signal: (?:Signals\.)?([A-Z0-9]+)",
         },
         finish=_signal,
     ),

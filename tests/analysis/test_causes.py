@@ -211,6 +211,21 @@ def test_name_that_resolved_in_the_end_is_no_failure(tmp_path):
     assert roles(examine(tmp_path)) == [("exception", "", 1, "root")]
 
 
+def test_what_others_went_on_behind_ended_nobody(failures):
+    lines = (
+        "[rank1]: Unexpected result nan on rank 1 at iteration #2 invocation #1 (message='found NaN"
+        " in local grad norm for bucket #0')\n"
+        "\tsize mismatch for embed.weight: copying a param with shape torch.Size([8]) from"
+        " checkpoint, the shape in current model is torch.Size([4]).\n"
+        "OSError: [Errno 28] No space left on device: '/tmp/cache'\n"
+        "INFO: engine received SIGTERM\n" + SEARCH
+    )
+    found = failures("".join(map(step, (1, 2, 3))), rank1=lines)
+
+    assert {role for *_, role in roles(found)} <= {"confirmation"}
+    assert found.attempts[0].outcome == "unknown"
+
+
 def test_rendezvous_fails_where_another_node_broke(failures):
     found = failures(trace(1, "ImportError: no module named x"), node2=REFUSED)
 

@@ -101,6 +101,12 @@ LINES = {
     "W0301 10:01:02.1 77 torch/distributed/elastic/agent/server/api.py:719] Received 15 death"
     " signal, shutting down workers": ("signal", {"detail": "SIGTERM"}),
     "[rank: 0] Received SIGTERM: 15": ("signal", {"detail": "SIGTERM"}),
+    "submitit WARNING (2031-03-01 10:00:00,1) - Caught signal SIGUSR2 on n1: this job is timed-out.": (
+        "signal",
+        {"detail": "SIGUSR2"},
+    ),
+    "INFO: engine received SIGTERM": ("signal_seen", {}),
+    "4711.batch   batch   acct   64 OUT_OF_ME+    0:125": ("host_oom", {}),
     "Handling auto-requeue signal: 10": ("signal", {"detail": "SIGUSR1"}),
     "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying"
     " to connect to (node01, 29500).": ("rendezvous", {"node": "node01"}),
@@ -171,6 +177,8 @@ ALIKE = (
     "+ sbatch --requeue-on NODE_FAIL train.sh",
     "traceback : Signal 15 (SIGTERM) received by PID 29617",
     "received signal quality is good",
+    "[n1:7:0:7] Caught signal 11 (Segmentation fault: address not mapped to object)",
+    "engine received 15 requests and received signal 37",
 )
 
 
