@@ -82,22 +82,22 @@ def _also(row: Row, rows: Sequence[Row]) -> str:
     others = {other["rank"] for other in rows if alike(other) == key} - {row["rank"], None}
     if not others:
         return ""
-    return f", and {len(others):,} more rank{'s' if len(others) > 1 else ''} ({ranges(others)})"
+    return f" and {len(others):,} more rank{'s' if len(others) > 1 else ''} ({ranges(others)})"
 
 
 def _first(root: Row, rows: Sequence[Row], names: Sequence[str]) -> str:
     """The sentence of the first root candidate."""
     who = root["who"][:1].upper() + root["who"][1:]
     also, place = _also(root, rows), _place(root, names)
-    if root["kind"] == "exception":
+    group = CAUSES[root["cause"]].group if root.get("cause") else None
+    if root["kind"] == "exception" and group != "start-up" and root.get("cause") != "dns":
         at = f" at {root['where']}" if root.get("where") else ""
         return f"{who}{also} broke first {root['during']}{at}: {kind_words(root)}{place}."
     if root["kind"] == "exit":
         unknown = " and no line says who sent it" if root["signal"] == "SIGKILL" else ""
         return f"{who}{also} {kind_words(root)} {root['during']}{unknown}{place}."
     if root.get("cause"):
-        what, group = CAUSES[root["cause"]].what, CAUSES[root["cause"]].group
-        said = short(root["message"])
+        what, said = CAUSES[root["cause"]].what, short(root["message"])
         head = f"{what[:1].upper()}{what[1:]}"
         verb = "ended it" if group == "scheduler" else "came first"
         whom = "" if root["who"].startswith("a rank") else f" ({root['who']}{also})"
@@ -137,7 +137,9 @@ def _ended(rows: Sequence[Row], facts: Mapping[str, Any], outcome: str) -> str |
     ends = Counter(
         CAUSES[row["cause"]].what
         for row in rows
-        if row["kind"] == "cause" and row["role"] == "teardown" and row["cause"] != "teardown"
+        if row["kind"] == "cause"
+        and row["role"] == "teardown"
+        and CAUSES[row["cause"]].group == "scheduler"
     )
     stopped = sum(row["kind"] == "exit" and row["role"] == "teardown" for row in rows)
     parts = [f"it ended by {' and '.join(ends)}"] if ends else []

@@ -73,7 +73,15 @@ def test_like_entries_of_many_ranks_are_one(told):
 
     (entry,) = [entry for entry in found.timeline if entry.role == "root"]
     assert (entry.who, entry.count, entry.ranks) == ("ranks", 40, tuple(range(40)))
-    assert ", and 39 more ranks (1-39)" in sentences(found)[0]
+    assert "Rank 0 and 39 more ranks (1-39) broke first" in sentences(found)[0]
+
+
+def test_who_only_met_a_missing_peer_is_not_said_to_have_broken(tmp_path):
+    error = "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/2"
+    (tmp_path / "train.log").write_text(trace(8, f"{error} clients joined.", "init_process_group"))
+
+    (sentence,) = sentences(examine(tmp_path))
+    assert sentence.startswith("Failed rendezvous came first at the rendezvous (rank 8): Timed out")
 
 
 def test_a_run_that_nothing_broke_has_no_story(told):
