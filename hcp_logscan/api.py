@@ -392,6 +392,8 @@ def _report_data(
         ranks=analysis.ranks,
         topology=next(a.topology for a in analysis.attempts if a.attempt == analysis.judged),
         jobs=_jobs(analysis),
+        stories=analysis.stories,
+        timeline=analysis.timeline,
         peak=next(a.peak for a in analysis.attempts if a.attempt == analysis.judged),
         comparison=comparison,
     )

@@ -10,7 +10,8 @@ A run is a directory with `run/` (the logs as found) and `expected.json`:
   null says that no rate was printed.
 - `culprit_rank`: the rank that rules of `CULPRIT_RULES` must name, if they name any.
   `first_bad_iteration`: where the loss and gradient rules of `fires` must begin.
-- `errors`: `[]` where any finding of severity error is a false alarm; else the first cause.
+- `errors`: `[]` where any finding of severity error is a false alarm; else the first cause, with
+  the `rank` that its rules must name, if they name any.
 """
 
 from __future__ import annotations
@@ -35,12 +36,26 @@ OFF_RULES: Final = frozenset({"HCP001", "HCP002", "HCP003", "HCP006", "HCP009", 
 """They say that HCP was off: one truth with the statuses `inactive` and `mixed`."""
 
 CULPRIT_RULES: Final = frozenset(
-    {"HCP401", "HCP402", "HCP403", "HCP404", "HCP503", "HCP508", "HCP510", "HCP511"}
+    {"HCP210", "HCP302", "HCP501", "HCP502", "HCP503", "HCP504", "HCP505", "HCP508", "HCP509"}
+    | {"HCP401", "HCP402", "HCP403", "HCP404", "HCP510", "HCP511"}
 )
 CAUSES: Final[Mapping[str, frozenset[str]]] = {
-    "nan": frozenset({"HCP201", "HCP202", "HCP203"}),
+    "nan": frozenset({"HCP201", "HCP202", "HCP203", "HCP210"}),
     "nccl_timeout": frozenset({"HCP401"}),
+    "python_exception": frozenset({"HCP508"}),
+    "gpu_oom": frozenset({"HCP501"}),
+    "host_oom": frozenset({"HCP502"}),
+    "sigkill": frozenset({"HCP503"}),
+    "shared_memory": frozenset({"HCP504"}),
+    "gpu_lost": frozenset({"HCP505"}),
+    "rendezvous": frozenset({"HCP506"}),
+    "dns": frozenset({"HCP507"}),
+    "disk_full": frozenset({"HCP509"}),
+    "crash": frozenset({"HCP511"}),
+    "checkpoint": frozenset({"HCP302"}),
+    "no_progress": frozenset({"HCP301"}),
 }
+"""Kind of a first cause in `errors` -> the rules of severity error, one of which must say so."""
 
 
 def corpus() -> Path | None:
@@ -116,9 +131,15 @@ def _causes(report: Report, expected: Mapping[str, Any]) -> list[str]:
     errors = {finding.rule for finding in report.findings if finding.severity == "error"}
     if not expected["errors"]:
         return [f"{rule} is a false alarm" for rule in sorted(errors)]
-    kind = expected["errors"][0]["kind"]
+    kind, rank = expected["errors"][0]["kind"], expected["errors"][0].get("rank")
     causes = CAUSES.get(kind, frozenset()) & shipped()
-    return [f"no finding of {sorted(causes)} for {kind}"] if causes and not causes & errors else []
+    wrong = [f"no finding of {sorted(causes)} for {kind}"] if causes and not causes & errors else []
+    for finding in report.findings:
+        if finding.rule in causes & CULPRIT_RULES and rank is not None:
+            ranks = tuple(finding.ranks)
+            if ranks and ranks != (rank,):
+                wrong.append(f"{finding.rule} names ranks {ranks} for {kind}, expected {rank}")
+    return wrong
 
 
 def _numbers(report: Report, expected: Mapping[str, Any]) -> list[str]:

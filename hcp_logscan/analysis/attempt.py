@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -13,6 +13,7 @@ from hcp_logscan.analysis import (
     flops,
     formula,
     gpus,
+    progress,
     runtime,
     sequences,
     steady,
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from hcp_logscan.analysis.ranks import Coverage
     from hcp_logscan.model.finding import Evidence, Verdict
     from hcp_logscan.model.report import AttemptOutcome, Peak, RankGroups
+
+
+_TERMINATED: Final = frozenset({"preempted", "requeued", "cancelled", "node_failure", "signal"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,8 @@ def analyse_attempt(
     facts.update(steady.facts(steady.steady(rows)))
     facts.update(stragglers.facts(mine, facts["world_size"]))
     facts.update(gpus.facts(hardware, facts["precision"], stated, rows))
+    outcome = _outcome(facts, mine, failed)
+    facts.update(progress.attempt_facts(mine, facts, outcome))
     padded = formula.padded_vocabulary(mine["marks"])
     shape = flops.shape(known, padded)
     rate, peak = facts["tflops_median"], facts["peak_tflops"]
@@ -135,7 +141,7 @@ def analyse_attempt(
         facts,
         known,
         decided,
-        _outcome(facts, mine, failed),
+        outcome,
         _iso(times.min()),
         _iso(times.max()),
         groups,
@@ -280,8 +286,8 @@ def _broken(mine: Mapping[str, pl.DataFrame], failed: Failures) -> dict[str, Any
     ended = [
         r
         for r in failed.rows
-        if (r["role"] in {"root", "cascade"} and r["kind"] != "suspect")
-        or (r["kind"] == "exit" and r["role"] is None)
+        if r["kind"] not in {"cause", "suspect"}
+        and (r["role"] in {"root", "cascade"} or (r["kind"] == "exit" and r["role"] is None))
     ]
     first = failed.first or {}
     return {
@@ -320,17 +326,17 @@ def _outcome(
     facts: Mapping[str, Any], mine: Mapping[str, pl.DataFrame], failed: Failures
 ) -> AttemptOutcome:
     finished, marks = facts["iterations_finished"], set(mine["marks"]["kind"].to_list())
-    signals = {r.get("signal") for r in failed.rows if r["role"] == "root"}
-    killers = set(mine["killers"]["kind"].to_list())
+    roots = [r for r in failed.rows if r["role"] == "root"]
+    signals, causes = {r.get("signal") for r in roots}, {r.get("cause") for r in roots}
     if facts["rejections"] and not finished:
         return "rejected"
-    if "time_limit" in killers:
+    if "time_limit" in causes:
         return "time_limit"
-    if "scheduler" in killers or "signal_exit" in marks:
+    if causes & _TERMINATED or "signal_exit" in marks:
         return "terminated"
-    if "SIGKILL" in signals or "host_oom" in killers:
+    if "SIGKILL" in signals or "host_oom" in causes:
         return "killed"
-    if facts["failures"]:
+    if facts["failures"] or roots:
         return "failed"
     if facts["training_done"] or "planned_exit" in marks:
         return "completed"

@@ -157,6 +157,17 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         _BOOL, "the logs of the rank that prints iteration lines are there", _LAST
     ),
     "resumed_from": Fact(_INT, "iteration of the checkpoint that was loaded"),
+    "last_saved": Fact(_INT, "iteration of the last checkpoint that was saved"),
+    "iterations_gained": Fact(
+        _INT, "iterations from the checkpoint it resumed from, or from 0, to the last one logged"
+    ),
+    "iterations_lost": Fact(
+        _INT,
+        "iterations behind the last checkpoint of an attempt that did not come to its own end; null"
+        " where rank 0, which says that checkpoints were saved, was not logged",
+        "keep rank 0's output to its end",
+    ),
+    "lost_s": Fact(_FLOAT, "iterations_lost times the median step, seconds"),
     "skipped_iterations": Fact(_INT, "sum of `number of skipped iterations`", _LAST),
     "nan_iterations": Fact(_INT, "sum of `number of nan iterations`", _LAST),
     "loss_scaled": Fact(
@@ -396,13 +407,6 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
     ),
     "straggler_ranks": Fact(_INTS, "the ranks that NVRx names, else the slowest one"),
     "straggler_text": Fact(_STR, "who is slow by these reports, in words"),
-    "memory_max_allocated": Fact(
-        _FLOAT,
-        "most GPU memory that a rank's allocator had held when it printed its memory line, after"
-        " the first iterations",
-        "keep the output of the ranks that print `memory (MB)` or `memory (GB)`",
-    ),
-    "memory_unit": Fact(_STR, "unit of memory_max_allocated as printed: `MB` or `GB`"),
     "failures": Fact(
         _INT, "ranks that ended by exception or signal, torchrun's own stops not counted"
     ),
@@ -504,16 +508,47 @@ FAILURE_FACTS: Final[Mapping[str, Fact]] = {
     "attempt": Fact(_INT, "number of the attempt, from 0"),
     "kind": Fact(
         _STR,
-        "`exception`, `exit` (a process ended by code or signal), `timeout` (a rank waited in a"
-        " collective that never ended), `suspect` (a rank that the others waited for, shown at"
-        " the line of the first of them)",
+        "`exception`, `exit` (a process ended by code or signal), `cause` (a line says why),"
+        " `timeout` (a rank waited in a collective that never ended), `suspect` (a rank that the"
+        " others waited for, shown at the line of the first of them)",
     ),
     "role": Fact(
         _STR,
         "`root` (a candidate for the first cause), `cascade` (an echo of another rank's end), "
-        "`teardown` (stopped by the launcher), `rejection` (a start-up check)",
+        "`teardown` (stopped by the launcher), `rejection` (a start-up check), `confirmation` (what"
+        " bears out another cause), `advice` (what a library suggests)",
     ),
-    "rank": Fact(_INT, "global rank; null if unknown"),
+    "cause": Fact(
+        _STR,
+        "what a line or an exception states as the reason, such as `gpu_oom`, `host_oom`,"
+        " `shared_memory`, `disk_full`, `gpu_lost`, `dns`, `rendezvous`, `port_in_use`,"
+        " `checkpoint_mismatch`, `nan`, `time_limit`, `preempted`, `cancelled`, `node_failure`,"
+        " `signal`; null where none is stated",
+    ),
+    "what": Fact(_STR, "the cause in words"),
+    "rank": Fact(_INT, "global rank that it was seen on; null if unknown"),
+    "culprit": Fact(_INT, "that rank where it is to blame: of roots only, never of a missing peer"),
+    "who": Fact(
+        _STR,
+        "whom it met, in words: `rank 3`, `rank 3 on gpu-node07`, `node gpu-node07`, `a rank that"
+        " is not named`; never null",
+    ),
+    "lines": Fact(_INT, "lines that say so; null for exceptions and exits"),
+    "node": Fact(_STR, "the node that a line names: of the GPU, of the process, or not reached"),
+    "device": Fact(_STR, "the GPU as named: a number or a PCI address"),
+    "xid": Fact(_INT, "Xid of NVIDIA's driver"),
+    "detail": Fact(_STR, "what the line adds: bytes asked for, path, signal, reason"),
+    "field": Fact(_STR, "what of a checkpoint does not fit, or which result is NaN"),
+    "stored": Fact(_STR, "its value in the checkpoint; the capacity of a GPU out of memory"),
+    "given": Fact(_STR, "its value in this run"),
+    "time": Fact(_STR, "wall-clock of the line, month to second; null where it carries none"),
+    "phase": Fact(
+        _STR,
+        "`start-up`, `rendezvous`, `group creation`, `load`, `first iteration`, `iteration 12`,"
+        " `evaluation`, `save` or `exit`: where the run was",
+    ),
+    "during": Fact(_STR, "the phase in words, such as `at the start of iteration 2`"),
+    "where": Fact(_STR, "file and line of the innermost frame of the traceback"),
     "exception_type": Fact(_STR, "type of the exception"),
     "message": Fact(_STR, "message of the exception, or torchelastic's text"),
     "exit_code": Fact(_INT, "exit code of the process; negative for a signal"),
@@ -522,11 +557,33 @@ FAILURE_FACTS: Final[Mapping[str, Fact]] = {
         _BOOL, "a kernel or scheduler line of this run says who killed processes"
     ),
     "iteration": Fact(_INT, "last iteration finished before the failure"),
+    "saved_after": Fact(
+        _BOOL,
+        "a checkpoint was saved behind the line of a scheduler or a signal; null where the order"
+        " cannot be told",
+        "keep the scheduler's lines and rank 0's output in one file",
+    ),
 }
 """Fact table `failures`: one row per (attempt, rank, kind)."""
 
 RUN_FACTS: Final[Mapping[str, Fact]] = {
     "attempt": Fact(_INT, "the judged attempt"),
+    "attempts": Fact(_INT, "number of attempts"),
+    "net_iterations": Fact(
+        _INT,
+        "iterations that checkpoints, or the run's own end, keep of all attempts; null where no"
+        " attempt says where it began",
+        "keep rank 0's start-up output (`successfully loaded checkpoint ...`)",
+    ),
+    "lost_iterations": Fact(_INT, "sum of iterations_lost over the attempts that say it"),
+    "lost_s": Fact(_FLOAT, "sum of lost_s over the attempts that say it, seconds"),
+    "stuck_attempts": Fact(
+        _INT,
+        "how many of the last attempts began at the same iteration and ended without a checkpoint"
+        " beyond it; null where it is unknown at which iteration one began",
+        "keep rank 0's start-up output (`successfully loaded checkpoint ...`)",
+    ),
+    "stuck_iteration": Fact(_INT, "that iteration; null where none of them got to one"),
     "drift_lines": Fact(_INT, "lines that hold a parser's needle but do not match its pattern"),
     "drift_parsers": Fact(_STRS, "parsers that met such lines"),
     "truncated_inputs": Fact(_INT, "files or blocks that are cut off"),

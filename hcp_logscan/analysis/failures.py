@@ -2,8 +2,10 @@
 
 Roles: an exception that only echoes another rank's end (connection closed, time-out, aborted
 communicator) is *cascade*; a process the launcher stopped is *teardown*; a start-up check is a
-*rejection*; what is left is a *root* candidate. Where every rank that speaks is a victim,
-`suspects` names the ranks that the others waited for.
+*rejection*; a process that a named cause ended is its *confirmation*; what a library suggests is
+*advice*; what is left is a *root* candidate. `cause_rows` adds the causes that single lines state,
+`roles` weighs all of them. Where every rank that speaks is a victim, `suspects` names the ranks
+that the others waited for.
 
 Handled tracebacks do not count: one that Python itself introduces as ignored or as a thread's, one
 after which its rank goes on training, and any in an attempt that came to its own end without a
@@ -18,9 +20,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from hcp_logscan.analysis import collectives, waits
+from hcp_logscan.analysis import causes, collectives, waits
 from hcp_logscan.analysis.attempts import LAUNCHER_ERRORS
+from hcp_logscan.analysis.cause_rows import attach, cause_rows, misfit, who
+from hcp_logscan.analysis.clock import clock
 from hcp_logscan.analysis.facts import FAILURE_FACTS
+from hcp_logscan.analysis.phase import Reached, phase
+from hcp_logscan.analysis.progress import saved_after
+from hcp_logscan.analysis.roles import first_root, matches, of_scheduler, outlast, settle
 from hcp_logscan.parsers.tracebacks import BARE_CHECKS, CHECKS
 
 if TYPE_CHECKING:
@@ -39,10 +46,11 @@ _CASCADE_EXCEPTIONS: Final = (
     r"DistNetworkError|DistStoreError|SignalException|ProcessExitedException|ActorDiedError"
     r"|ConnectionResetError|BrokenPipeError"
 )
-_WEAK: Final = r"(?i)\bnccl|gloo|c10d|DistBackendError"
-"""Collective errors: an echo where a process was killed by a signal or another exception stands."""
+_TOLERATED: Final = r"No space left on device|quota exceeded"
+"""Where nothing else says that anybody ended: caches and metrics that cannot be written."""
 
 _USER_STOP: Final = ("KeyboardInterrupt", "SystemExit")
+_STEPS: Final = ("iterations", "steps")
 _INTRODUCTION: Final = 8
 """Lines between an introduction and its traceback, of all streams that share the file."""
 
@@ -67,6 +75,9 @@ class Failures:
 
     facts: Mapping[str, Any] = field(default_factory=dict)
     "Facts about collectives, of the table `attempts`."
+
+    cause: Mapping[str, Any] | None = None
+    "The first root of any kind."
 
 
 def check_of(exception: str | None, message: str | None, source: str | None) -> str | None:
@@ -111,7 +122,13 @@ def _goes_on(tables: Mapping[str, pl.DataFrame], attempt: int, row: Mapping[str,
             # rows are folded: the last of them may stand behind, though the first does not
             spans = (pl.col("line") <= row["last_line"]) & (pl.col("last") > row["last_line"])
             later += frame.filter(spans).height
-    return later > (0 if rank is not None else _MERGED_TAIL)
+    if later > (0 if rank is not None else _MERGED_TAIL):
+        return True
+    if rank is None:
+        return False
+    # an iteration is finished by all ranks together, whoever prints it
+    steps = [tables[name].filter(here & (pl.col("line") > row["last_line"])) for name in _STEPS]
+    return sum(frame.height for frame in steps) > _MERGED_TAIL
 
 
 def _introduced(tables: Mapping[str, pl.DataFrame], row: Mapping[str, Any]) -> bool:
@@ -209,39 +226,47 @@ def _console_order(
     return sorted(rows, key=key)
 
 
-def _is(regex: str, text: str | None) -> bool:
-    return bool(text) and bool(pl.Series([text]).str.contains(regex)[0])
-
-
 def _exception_rows(
     tables: Mapping[str, pl.DataFrame], attempt: int, iteration: int | None
 ) -> list[dict[str, Any]]:
+    traces = _console_order(tables, attempt, _exceptions(tables, attempt))
+    said = causes.read([trace["text"] or "" for trace in traces])
     rows = []
-    for row in _console_order(tables, attempt, _exceptions(tables, attempt)):
-        name, message = row["exception"], row["message"]
-        check = check_of(name.rpartition(".")[2], message, row["last_source"])
-        if check and not iteration:
-            role = "rejection"
-        elif _is(_CASCADE_EXCEPTIONS, name) or _is(_CASCADE, message):
-            role = "cascade"
-        else:
-            role = "root"
-        rows.append(
-            {
-                "attempt": attempt,
-                "kind": "exception",
-                "role": role,
-                "rank": row["event_rank"],
-                "exception_type": name,
-                "message": message,
-                "check": check,
-                "iteration": iteration,
-                "file": row["file"],
-                "line": row["line"],
-                "text": row["text"],
-            }
-        )
+    for trace, cause in zip(traces, said, strict=True):
+        row = {
+            "attempt": attempt,
+            "kind": "exception",
+            "rank": trace["event_rank"],
+            "exception_type": trace["exception"],
+            "message": trace["message"],
+            "check": check_of(
+                trace["exception"].rpartition(".")[2], trace["message"], trace["last_source"]
+            ),
+            "where": trace["innermost"],
+            "stage": trace["stage"],
+            "iteration": iteration,
+            "file": trace["file"],
+            "line": trace["line"],
+            "text": trace["text"],
+        }
+        attach(row, cause, trace)
+        rows.append(row)
     return rows
+
+
+def _first_role(row: Mapping[str, Any]) -> str:
+    """The role of an exception as it stands, before the others are weighed against it."""
+    group = causes.CAUSES[row["cause"]].group if row.get("cause") else None
+    if row["check"] and not row["iteration"]:
+        return "rejection"
+    if group == "information":
+        return "confirmation"
+    if group == "start-up" and row["iteration"] is None:
+        return "root"
+    if group in {"own", "machine"}:
+        return "root"
+    echo = matches(_CASCADE_EXCEPTIONS, row["exception_type"]) or matches(_CASCADE, row["message"])
+    return "cascade" if echo else "root"
 
 
 def _exit_rows(
@@ -253,10 +278,10 @@ def _exit_rows(
     """Ends of processes, one per process id: the table's row goes before the agent's line."""
     exits = tables["exits"].filter(pl.col("attempt") == attempt)
     stopped = set(exits.filter(pl.col("kind") == "stopped")["pid"].to_list())
-    killers = tables["killers"].filter(pl.col("attempt") == attempt)
+    aborted = _aborted(tables, attempt)
     timed_out = tables["timeouts"].filter(pl.col("attempt") == attempt).height > 0
     crashed = waits.crashed(tables, attempt)
-    order = {"table_root": 0, "table_row": 1, "failed_line": 2}
+    order = {"table_root": 0, "table_row": 1, "failed_line": 2, "process_exit": 3, "srun_exit": 4}
     ended = [row for row in exits.iter_rows(named=True) if row["kind"] in order]
     found: dict[Any, dict[str, Any]] = {}
     for row in sorted(ended, key=lambda row: order[row["kind"]]):
@@ -267,7 +292,8 @@ def _exit_rows(
         rank = row["rank"]
         if rank is None and row["failed_local_rank"] is not None:
             rank = local_to_rank.get(row["failed_local_rank"])
-        if row["pid"] in stopped or name == "SIGTERM":
+        late = row["kind"] == "srun_exit" and row["line"] > aborted.get(row["file"], row["line"])
+        if late or (row["pid"] is not None and row["pid"] in stopped) or name == "SIGTERM":
             role = "teardown"
         elif name == "SIGABRT" and timed_out and rank not in crashed:
             role = "cascade"  # the watchdog aborts its own process after a time-out
@@ -284,7 +310,9 @@ def _exit_rows(
                 "message": row["message"],
                 "exit_code": row["exit_code"],
                 "signal": name,
-                "kill_explained": killers.height > 0,
+                "pid": row["pid"],
+                "node": row["host"],
+                "time": clock(row["time"] or row["text"]),
                 "iteration": iteration,
                 "file": row["file"],
                 "line": row["line"],
@@ -295,49 +323,62 @@ def _exit_rows(
     return rows
 
 
-def _soften(rows: list[dict[str, Any]]) -> None:
-    """A collective's error is an echo where another rank was killed or failed by itself."""
-    strong = [
-        row
-        for row in rows
-        if row["role"] == "root"
-        and (row["kind"] == "exit" or not _is(_WEAK, f"{row['exception_type']}: {row['message']}"))
-    ]
-    if not strong:
-        return
-    for row in rows:
-        text = f"{row.get('exception_type')}: {row['message']}"
-        if row["role"] == "root" and row["kind"] == "exception" and _is(_WEAK, text):
-            row["role"] = "cascade"
+def _aborted(tables: Mapping[str, pl.DataFrame], attempt: int) -> dict[int, int]:
+    """Line of each file at which srun began to end the step: what ends behind it is its doing."""
+    here = (pl.col("attempt") == attempt) & (pl.col("kind") == "step_aborted")
+    return dict(tables["causes"].filter(here).select("file", "line").iter_rows())
 
 
 def failures(
     tables: Mapping[str, pl.DataFrame],
     attempt: int,
     *,
-    last_iteration: int | None,
+    now: Reached,
     config: Mapping[str, Any],
     local_to_rank: Mapping[int, int],
     witnesses: Witnesses,
 ) -> Failures:
-    """The failures of one attempt, the first root exception first.
+    """The failures of one attempt that had reached `now`, the first root exception first.
 
     `config` holds the facts of the configuration.
     """
-    rows = _exception_rows(tables, attempt, last_iteration)
-    rows += _exit_rows(tables, attempt, last_iteration, local_to_rank)
-    _soften(rows)
+    rows = _exception_rows(tables, attempt, now.iteration)
+    ended_well = _ended_well(tables, attempt)
+    if not ended_well:
+        rows += cause_rows(
+            tables,
+            attempt,
+            rows,
+            lambda row: _goes_on(tables, attempt, row),
+            iteration=now.iteration,
+        )
+    for row in rows:
+        row["role"] = row.get("role") or _first_role(row)
+    rows += _exit_rows(tables, attempt, now.iteration, local_to_rank)
+    if all(row["kind"] == "cause" for row in rows):
+        for row in rows:
+            if matches(_TOLERATED, row["text"]):
+                row["role"] = "confirmation"
+    settle(rows)
     stuck = collectives.examine(
         tables,
         attempt,
-        rows,
-        ended_well=_ended_well(tables, attempt),
-        iteration=last_iteration,
+        [row for row in rows if not of_scheduler(row)],  # it ends what hangs
+        ended_well=ended_well,
+        iteration=now.iteration,
         config=config,
         witnesses=witnesses,
     )
+    outlast(rows, stuck.rows)
     rows += stuck.rows
-    culprits = sorted({row["rank"] for row in rows if row["role"] == "root"} - {None})
+    for row in rows:
+        row["phase"], row["during"] = phase(row, now)
+        if row.get("cause") == "checkpoint_mismatch":
+            row["detail"] = misfit(row)
+        row["culprit"], row["who"] = _culprit(row), who(row)
+        if row.get("cause") and of_scheduler(row):
+            row["saved_after"] = saved_after(tables, row)
+    culprits = sorted({row["culprit"] for row in rows} - {None})
     root = next((row for row in rows if row.get("elastic") == "table_root"), None) or next(
         (row for row in rows if row.get("elastic") == "failed_line"), None
     )
@@ -348,7 +389,17 @@ def failures(
     first = next(
         (row for row in rows if row["role"] == "root" and row["kind"] == "exception"), None
     )
-    return Failures(tuple(rows), tuple(culprits), root_rank, role, first, stuck.facts)
+    return Failures(
+        tuple(rows), tuple(culprits), root_rank, role, first, stuck.facts, first_root(rows)
+    )
+
+
+def _culprit(row: Mapping[str, Any]) -> int | None:
+    """The rank that a row accuses: none where it only speaks of what it met, such as no master."""
+    if row["role"] != "root":
+        return None
+    met = row.get("cause") and causes.CAUSES[row["cause"]].group in {"start-up", "scheduler"}
+    return None if met or row.get("cause") == "dns" else row["rank"]
 
 
 def frame(found: Sequence[Failures]) -> pl.DataFrame:

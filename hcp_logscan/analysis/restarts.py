@@ -34,10 +34,10 @@ GOES_ON: Final = (
 )
 """Producers whose step numbers go on through epochs and phases, and that print no configuration."""
 
-_ENDS: Final = ("scheduler", "time_limit")
-"""Killers behind which the same job may start again, in the same files."""
+_ENDS: Final = ("time_limit", "preempted", "node_failure", "requeued", "cancelled")
+"""Causes behind which the same job may start again, in the same files."""
 
-_NO_WORKERS: Final = frozenset({"killers", "failed_steps", "exits"})
+_NO_WORKERS: Final = frozenset({"causes", "exits"})
 """Tables of lines that launchers and schedulers print."""
 
 
@@ -128,8 +128,9 @@ def _exceptions(tables: ByFile, file: int) -> list[tuple[int, tuple[str, str]]]:
 
 def _behind_ends(tables: Mapping[str, pl.DataFrame]) -> list[int]:
     """First lines behind those that say in a file that a step has ended, where workers go on."""
-    killed = tables["killers"].filter(pl.col("kind").is_in(_ENDS))["line"]
-    ends = sorted({*killed.to_list(), *tables["failed_steps"]["line"].to_list()})
+    killed = tables["causes"].filter(pl.col("kind").is_in(_ENDS))["line"]
+    failed = tables["exits"].filter(pl.col("kind") == "srun_exit")["line"]
+    ends = sorted({*killed.to_list(), *failed.to_list()})
     workers = sorted(
         line
         for name, frame in tables.items()

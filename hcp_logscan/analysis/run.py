@@ -9,15 +9,20 @@ import polars as pl
 
 from hcp_logscan.analysis import (
     attempts,
+    cause_rows,
     config,
     failures,
     gpus,
     iterations,
     jobs,
+    phase,
+    progress,
     ranks,
     resumed,
     rotated,
     sequences,
+    story,
+    timeline,
 )
 from hcp_logscan.analysis.attempt import AttemptAnalysis, Unsure, analyse_attempt
 from hcp_logscan.analysis.facts import schema
@@ -39,9 +44,10 @@ if TYPE_CHECKING:
     from hcp_logscan.analysis.ranks import RankMap
     from hcp_logscan.engine.pool import Begun
     from hcp_logscan.model.finding import Verdict
+    from hcp_logscan.model.report import Story, TimelineEntry
     from hcp_logscan.sources.place import Place
 
-_NO_RUN: Final = frozenset({"gpus", "drift", "failed_steps"})
+_NO_RUN: Final = frozenset({"gpus", "drift"})
 """Event tables that job scripts and strangers fill, too: they make no training log."""
 
 RUN_EVENTS: Final = ("drift", "truncated", "unreadable")
@@ -89,6 +95,11 @@ class Analysis:
     ranks: tuple[RankRow, ...]
     hosts: tuple[str, ...]
     "Names of hosts and pods, as far as the structure of the logs gives them away."
+
+    stories: tuple[Story, ...] = ()
+    "That of the run first, then one per attempt."
+
+    timeline: tuple[TimelineEntry, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -156,13 +167,15 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
         {n: _geometry(c, _of(events, "attention_lines", n)) for n, c in configs.items()},
     )
     series = rotated.apart(series, logs)
+    nodes = {i: node for i in job.files if (node := files[i].hints.node)}
+    events["causes"] = cause_rows.spread(events["causes"], events, numbers, nodes)
     local_to_rank = _local_ranks(events, rank_map, files, world_size)
     witnesses = _witnesses(tables, events, job, coverage, one_attempt=len(numbers) == 1)
     failed = {
         n: failures.failures(
             events,
             n,
-            last_iteration=_last(series, n),
+            now=phase.reached(events, n, *_last(series, n)),
             config=configs[n].facts,
             local_to_rank=local_to_rank,
             witnesses=witnesses,
@@ -193,6 +206,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     )
     health = health_of(tables, events, job, coverage)
     judged = _judged(analysed)
+    run_facts = _run_frame(judged, events, health, coverage, analysed)
     return Analysis(
         name=tables.found.name,
         names=names,
@@ -205,12 +219,14 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
             "attempts": attempt_frame(analysed),
             "iterations": _located(series, names),
             "failures": _located(failures.frame([failed[n] for n in numbers]), names),
-            "run": _run_frame(judged, events, health, coverage, world_size),
+            "run": run_facts,
         },
         events=_public(events, health, names),
         health=health,
         ranks=rank_rows(coverage, events, files),
         hosts=hosts(events, files),
+        stories=_stories(analysed, failed, run_facts.row(0, named=True), names),
+        timeline=timeline.timeline(events, series, failed, names),
     )
 
 
@@ -223,6 +239,19 @@ def _with_settings(options: Options, own: Settings) -> Options:
         gpus.required(said.gpu)
     stated = gpus.Stated(said.gpu, said.precision, said.peak_tflops)
     return replace(options, world_size=said.world_size, stated=stated)
+
+
+def _stories(
+    analysed: Sequence[AttemptAnalysis],
+    failed: Mapping[int, failures.Failures],
+    run: Mapping[str, Any],
+    names: Sequence[str],
+) -> tuple[Story, ...]:
+    each = [
+        story.of_attempt(a.attempt, failed[a.attempt], a.facts, a.outcome, names) for a in analysed
+    ]
+    told = [(a.attempt, a.facts, a.outcome) for a in analysed]
+    return (story.of_run(each, told, run), *each)
 
 
 def _understood(tables: Tables) -> bool:
@@ -349,9 +378,15 @@ def _witnesses(
     )
 
 
-def _last(series: pl.DataFrame, attempt: int) -> int | None:
-    last = series.filter((pl.col("attempt") == attempt) & pl.col("finished"))["iteration"].max()
-    return None if last is None else int(str(last))
+def _last(series: pl.DataFrame, attempt: int) -> tuple[int | None, int | None]:
+    """The last finished iteration, and how many iterations its line covers."""
+    rows = series.filter((pl.col("attempt") == attempt) & pl.col("finished")).drop_nulls(
+        "iteration"
+    )
+    if not rows.height:
+        return None, None
+    last = rows.row(rows["iteration"].arg_max() or 0, named=True)
+    return last["iteration"], last["interval_iterations"]
 
 
 def _assertions(
@@ -406,7 +441,7 @@ def _run_frame(
     events: Mapping[str, pl.DataFrame],
     health: Health,
     coverage: ranks.Coverage,
-    world_size: int | None,
+    analysed: Sequence[AttemptAnalysis],
 ) -> pl.DataFrame:
     row = {
         "attempt": judged,
@@ -420,7 +455,8 @@ def _run_frame(
         "recognised_lines": health.recognised_lines,
         "ranks_missing": None if coverage.missing is None else list(coverage.missing),
         "ranks_missing_count": None if coverage.missing is None else len(coverage.missing),
-        "world_size": world_size,
+        "world_size": next(a.facts["world_size"] for a in analysed if a.attempt == judged),
+        **progress.run_facts([(a.facts, a.outcome) for a in analysed]),
     }
     return pl.DataFrame([row], schema=schema("run"))
 

@@ -127,6 +127,8 @@ EVENTS: Final[Mapping[str, EventTable]] = {
             "frames": _INT,
             "last_frame": _STR,  # file name and function of the innermost frame
             "last_source": _STR,  # the source line shown for it
+            "innermost": _STR,  # "<file>:<line>" of that frame, the file without its folders
+            "stage": _STR,  # the innermost function that says what was being done
             "first_line": _INT,
             "last_line": _INT,
             "complete": _BOOL,
@@ -136,7 +138,8 @@ EVENTS: Final[Mapping[str, EventTable]] = {
     "exits": EventTable(
         "how processes ended, as a launcher says it",
         {
-            "kind": _STR,  # failed_line | table_row | table_root | stopped
+            # failed_line | table_row | table_root | stopped | process_exit | srun_exit
+            "kind": _STR,
             "agent": _STR,  # process id of the launcher's agent
             "rank": _INT,
             "failed_local_rank": _INT,
@@ -147,8 +150,23 @@ EVENTS: Final[Mapping[str, EventTable]] = {
             "message": _STR,
         },
     ),
-    "killers": EventTable("kernel or scheduler lines that say who ended processes", {"kind": _STR}),
-    "failed_steps": EventTable("srun says that tasks of its step failed", {}),
+    "causes": EventTable(
+        "a line that says by itself why something ended",
+        {
+            "kind": _STR,  # gpu_oom | host_oom | time_limit | xid | ...
+            "code": _INT,  # Xid, or the process id that the kernel killed
+            "device": _STR,  # GPU number or PCI address
+            "node": _STR,
+            "detail": _STR,  # bytes asked for, path, reason, signal
+            "field": _STR,  # what of a checkpoint does not fit
+            "stored": _STR,  # its value in the checkpoint; capacity of a GPU
+            "given": _STR,  # its value in this run
+            "iteration": _INT,
+            "time": _STR,
+            "hour": _STR,  # of the kernel's lines, as printed: its log spans many runs
+        },
+        fold=("kind", "code", "device", "hour"),
+    ),
     "timeouts": EventTable(
         "what c10d's watchdog, its heartbeat monitor and gloo say of collectives that do not end",
         {

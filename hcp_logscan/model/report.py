@@ -271,6 +271,49 @@ class RuleText:
 
 
 @dataclass(frozen=True, slots=True)
+class Story:
+    """What broke first, what followed, what ended it and what was kept: at most three sentences."""
+
+    attempt: int | None
+    "None for the story of the run."
+
+    sentences: tuple[str, ...] = ()
+    "Empty where nothing is known to have broken."
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEntry:
+    """One thing that happened; like things of many ranks are one entry."""
+
+    attempt: int
+    time: str | None
+    "Wall-clock as `MM-DD hh:mm:ss`, None where nothing tells it."
+
+    estimated: bool
+    "The time is that of the last dated line above in the same file: it was then or later."
+
+    who: str
+    "`job`, `ranks` for several, else in words: `rank 3 on gpu-node07`, `node gpu-node07`."
+
+    ranks: tuple[int, ...]
+    "Global ranks as far as they are known."
+
+    role: str
+    "`progress`, a role of the fact table `failures`, or `unknown`."
+
+    kind: str
+    "`mark`, `checkpoint_saved`, `checkpoint_loaded`, `iteration`, a cause or a kind of failure."
+
+    text: str
+    count: int
+    "Lines or processes that the entry stands for."
+
+    iteration: int | None
+    file: str | None
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ReportData:
     """A whole report as data. Renderers are pure functions of it."""
 
@@ -310,6 +353,12 @@ class ReportData:
 
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     "Event tables by name; empty unless a format is asked for that shows them, for they are large."
+
+    stories: tuple[Story, ...] = ()
+    "That of the run first, then one per attempt."
+
+    timeline: tuple[TimelineEntry, ...] = ()
+    "In order, a few hundred entries at most."
 
     redaction: Redaction = field(default_factory=Redaction)
     "What is hidden in all of the above; nothing as long as nobody redacted it."

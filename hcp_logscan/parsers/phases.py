@@ -74,6 +74,15 @@ PARSERS = (
         sample="  successfully loaded checkpoint from /ckpt [ t 1/1, p 1/1 ] at iteration 50",
     ),
     LineParser(
+        name="megatron-checkpoint-saving",
+        table="checkpoints",
+        needles=("saving checkpoint at iteration",),
+        pattern=r"^\s*(?:\[[^\]]{10,40}\] )?saving checkpoint at iteration\s+(?P<iteration>[0-9]+)",
+        constants={"kind": "saving"},
+        sample="saving checkpoint at iteration      50 to /ckpt in torch_dist format",
+        drift=False,
+    ),
+    LineParser(
         name="megatron-checkpoint-loading",
         table="checkpoints",
         needles=(" loading checkpoint from ",),

@@ -1,12 +1,9 @@
-"""How processes ended, as torchrun says it, and who else ends processes.
+"""How processes ended, as torchrun says it.
 
 Written from PyTorch ``torch/distributed/elastic/multiprocessing/{api.py,errors/__init__.py}`` (2.0
 to 2.13). The agent logs ``failed (exitcode: …)`` for the first failed worker of its node, stops
 the others, restarts or gives up; the final failure table belongs to the last attempt. Its root
 cause is the failure it *noticed* first.
-
-Kernel and scheduler lines: Linux ``mm/oom_kill.c``, Slurm ``slurmstepd``, ``slurmd`` and ``srun``
-(public logs).
 """
 
 from __future__ import annotations
@@ -72,18 +69,6 @@ def _agent(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _killer(kind: str, needles: tuple[str, ...], pattern: str, sample: str) -> LineParser:
-    return LineParser(
-        name=f"killer-{kind}",
-        table="killers",
-        needles=needles,
-        pattern=pattern,
-        constants={"kind": kind},
-        sample=sample,
-        drift=False,
-    )
-
-
 PARSERS = (
     BlockParser(
         name="elastic-failures",
@@ -130,35 +115,5 @@ PARSERS = (
         finish=_agent,
         sample="W1129 16:00:27.433000 29612 torch/distributed/elastic/multiprocessing/api.py:1028]"
         " Sending process 29617 closing signal SIGTERM",
-    ),
-    _killer(
-        "host_oom",
-        ("oom-kill", "oom_kill", "Out of memory: Kill", "Memory cgroup out of memory"),
-        r"oom[-_]kill|Out of memory: Kill|Memory cgroup out of memory",
-        "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have"
-        " been OOM Killed.",
-    ),
-    _killer(
-        "time_limit",
-        ("DUE TO TIME LIMIT",),
-        r"CANCELLED AT .* DUE TO TIME LIMIT",
-        "slurmstepd: error: *** JOB 77001 ON node01 CANCELLED AT 2026-03-01T10:00:00 DUE TO TIME"
-        " LIMIT ***",
-    ),
-    _killer(
-        "scheduler",
-        ("DUE TO PREEMPTION", "DUE TO NODE FAILURE", " CANCELLED AT "),
-        r"(?:STEP|JOB) [0-9.]+ ON \S+ CANCELLED AT [^ ]+(?: DUE TO (?:PREEMPTION|NODE FAILURE).*"
-        r"| \*\*\*)",
-        "slurmstepd: error: *** JOB 77001 ON node01 CANCELLED AT 2026-03-01T10:00:00 DUE TO"
-        " PREEMPTION ***",
-    ),
-    LineParser(
-        name="srun-step-failed",
-        table="failed_steps",
-        needles=("srun: error: ",),
-        pattern=r"^srun: error: \S+: tasks? [0-9,-]+: (?:Killed|Terminated|Aborted|Exited|Seg)",
-        sample="srun: error: node01: tasks 0-7: Exited with exit code 1",
-        drift=False,
     ),
 )

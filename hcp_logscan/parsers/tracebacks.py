@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from hcp_logscan.parsers.base import Row
 
 _BEGIN: Final = "Traceback (most recent call last)"
-_FRAME: Final = re.compile(r'^\s+File "(?P<file>[^"]+)", line \d+, in (?P<function>.+)$')
+_FRAME: Final = re.compile(
+    r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d{1,9}), in (?P<function>.+)$'
+)
 _EXCEPTION: Final = re.compile(
     # Possessive throughout: a long line costs no more than its length.
     r"^(?P<name>(?:[A-Za-z_]\w*+\.)*+(?=[^\Wa-z]++[a-z])[A-Z]\w*+)(?:: ?(?P<message>.*))?$"
@@ -35,6 +37,31 @@ _CHAIN: Final = re.compile(
     r"^(?:During handling of the above exception|The above exception was the direct cause)"
 )
 _MARKS: Final = re.compile(r"^\s*[~^]+\s*$")
+
+STAGES: Final[Mapping[str, str]] = {
+    "init_process_group": "rendezvous",
+    "_initialize_distributed": "rendezvous",
+    "initialize_model_parallel": "group creation",
+    "new_group": "group creation",
+    "validate_args": "start-up",
+    "load_checkpoint": "load",
+    "_load_base_checkpoint": "load",
+    "load_state_dict": "load",
+    "save_checkpoint": "save",
+    "save_checkpoint_and_time": "save",
+    "evaluate_and_print_results": "evaluation",
+    "evaluate": "evaluation",
+    "zero_grad_buffer": "start of iteration",
+    "forward_step": "forward pass",
+    "forward_backward_no_pipelining": "forward pass",
+    "forward_backward_pipelining_without_interleaving": "forward pass",
+    "backward_step": "backward pass",
+    "backward": "backward pass",
+    "prepare_grads": "optimizer step",
+    "train_step": "iteration",
+    "train": "training",
+}
+"""Functions of Megatron-LM, Megatron-Bridge and PyTorch -> what is being done inside."""
 
 CHECKS: Final[Mapping[str, str]] = {
     "hierarchical sizes missing": r"hierarchical-context-parallel-sizes must be set when a2a\+p2p"
@@ -88,6 +115,7 @@ class _Traceback:
     def __init__(self, line: BlockLine) -> None:
         self._head, self._last = line, line.number
         self._frames, self._frame, self._source = 0, "", ""
+        self._innermost, self._stage = "", ""
         self._expect_source = False
         self._exception: tuple[str, str] | None = None
         self._exception_line = line
@@ -103,7 +131,10 @@ class _Traceback:
             return True
         if match := _FRAME.match(text):
             self._frames += 1
-            self._frame = f"{match['file'].rpartition('/')[2]}:{match['function']}"
+            file, function = match["file"].rpartition("/")[2], match["function"]
+            self._frame = f"{file}:{function}"
+            self._innermost = f"{file}:{match['line']}"
+            self._stage = function if function in STAGES else self._stage
             self._expect_source, self._last = True, line.number
         elif text[:1] in (" ", "\t"):
             if self._expect_source and not _MARKS.match(text):
@@ -122,6 +153,8 @@ class _Traceback:
             "frames": self._frames,
             "last_frame": self._frame or None,
             "last_source": self._source or None,
+            "innermost": self._innermost or None,
+            "stage": self._stage or None,
             "first_line": self._head.number,
             "last_line": self._last,
             "complete": self._exception is not None,

@@ -54,6 +54,8 @@ def document(data: ReportData) -> dict[str, Any]:
         "health": _health(data.health),
         "redaction": asdict(data.redaction),
         "jobs": [asdict(job) for job in data.jobs],
+        "stories": [asdict(story) for story in data.stories],
+        "timeline": [asdict(entry) for entry in data.timeline],
         "topology": _topology(data),
         "comparison": None if data.comparison is None else _comparison(data.comparison),
     }

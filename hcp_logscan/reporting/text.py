@@ -57,7 +57,7 @@ def print_text(data: ReportData, console: Console) -> None:
     """Print the summary on a console, which knows its width and whether it has colours."""
     paper = _Paper(console)
     _head(data, paper)
-    for section in (_numbers, _beside, _findings, _next_steps):
+    for section in (_numbers, _story, _beside, _findings, _next_steps):
         section(data, paper)
     paper.line()
     paper.hang("Scan health  ", health_line(data), lead="bold")
@@ -178,6 +178,17 @@ def _beside(data: ReportData, paper: _Paper) -> None:
 
 def _marked(data: ReportData, attempt: int) -> bool:
     return len(data.attempts) > 1 and attempt == data.judged_attempt
+
+
+def _story(data: ReportData, paper: _Paper) -> None:
+    """What broke first, of the whole run; the reports have it per attempt, with a timeline."""
+    sentences = data.stories[0].sentences if data.stories else ()
+    if not sentences:
+        return
+    paper.line()
+    for number, sentence in enumerate(sentences):
+        lead = "What broke  " if number == 0 else " " * 12
+        paper.hang(lead, cut(sentence, _MESSAGE), lead="bold")
 
 
 def _findings(data: ReportData, paper: _Paper) -> None:

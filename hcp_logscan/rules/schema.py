@@ -38,6 +38,7 @@ EVIDENCE_TABLES: Final = (
     "assertions",
     "tracebacks",
     "exits",
+    "causes",
     "drift",
     "truncated",
     "unreadable",

@@ -151,4 +151,8 @@ def test_kill_with_a_kernel_line_is_explained(tmp_path):
 
     rows = examine(tmp_path).facts["failures"]
 
-    assert rows["kill_explained"].to_list() == [True]
+    kinds = rows.select("kind", "role", "cause", "kill_explained").rows()
+    assert sorted(kinds) == [
+        ("cause", "root", "host_oom", None),
+        ("exit", "confirmation", None, True),
+    ]

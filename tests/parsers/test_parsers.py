@@ -369,26 +369,6 @@ def test_number_beyond_64_bits_is_null_and_not_an_error(tmp_path):
     assert tables(tmp_path, line)["iterations"]["consumed_samples"].to_list() == [None]
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("slurmstepd: error: Detected 1 oom_kill event in StepId=1.0.", "host_oom"),
-        ("slurmstepd: error: Detected 3 oom-kill event(s) in StepId=1.0.", "host_oom"),
-        ("Out of memory: Killed process 4711 (python3) total-vm:1kB", "host_oom"),
-        (
-            "slurmstepd: error: *** STEP 1.18 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT"
-            " ***",
-            "time_limit",
-        ),
-        ("srun: error: *** JOB 1 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***", "scheduler"),
-    ],
-)
-def test_kernel_and_scheduler_lines_are_told_apart(tmp_path, text, kind):
-    found = tables(tmp_path, text)["killers"]["kind"].unique().to_list()
-
-    assert kind in found
-
-
 def test_frames_have_the_declared_types(tmp_path):
     found = tables(tmp_path, ITERATIONS["loss left out"][0])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
@@ -29,6 +29,8 @@ from hcp_logscan.model.report import (
     SeriesSummary,
     Skipped,
     Spread,
+    Story,
+    TimelineEntry,
     Unreadable,
 )
 
@@ -96,6 +98,22 @@ def place(line: int, text: str, rank: int | None = 0, *, context: bool = False) 
         (n, text if n == line else f"line {n} of the log") for n in range(line - 2, line + 3)
     )
     return Location(f"logs/rank_{rank or 0:05d}.log", line, text, rank, around if context else ())
+
+
+STORIES: Final = (
+    Story(None, ("Rank 3 broke first in iteration 7.", "Then 31 ranks timed out.")),
+    Story(0),
+)
+TIMELINE: Final = (
+    TimelineEntry(
+        0, "03-01 10:00:00", False, "job", (), "progress", "mark", "training starts", 1, None,
+        "console.log", 4,
+    ),
+    TimelineEntry(
+        0, None, False, "ranks", (0, 1, 2), "cascade", "exception", "RuntimeError: x", 3, 6, None,
+        None,
+    ),
+)  # fmt: skip
 
 
 def inactive() -> ReportData:
@@ -335,6 +353,8 @@ def inactive() -> ReportData:
             )
             for found in sorted(findings, key=lambda found: found.rule)
         ),
+        stories=STORIES,
+        timeline=TIMELINE,
     )
 
 

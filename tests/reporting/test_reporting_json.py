@@ -58,6 +58,8 @@ OPTIONAL = {
     "topology",
     "redaction",
     "comparison",
+    "stories",
+    "timeline",
 }  # came later: older reports of the same version lack it
 
 
@@ -102,6 +104,8 @@ def test_schema_rejects_an_unknown_and_a_missing_member(validator, path):
         (("comparison", "windows", 0, "window"), "last"),
         (("topology", "sizes"), [8]),
         (("topology", "wrong", 0, "level"), 2),
+        (("stories", 0, "sentences"), ["one", "two", "three", "four"]),
+        (("timeline", 0, "count"), 0),
     ],
 )
 def test_schema_rejects_a_wrong_value(validator, path, wrong):

@@ -48,6 +48,15 @@ def test_verdict_comes_first_in_words():
     assert lines[3] == "Coverage: seen on 30 of 32 ranks"
 
 
+def test_story_stands_before_the_findings_where_something_broke():
+    text = render_text(samples.inactive())
+    broke = text.index(
+        "What broke  Rank 3 broke first in iteration 7.\n" + " " * 12 + "Then 31 ranks"
+    )
+    assert broke < text.index("Findings  ")
+    assert "What broke" not in render_text(samples.empty())
+
+
 def test_numbers_carry_units():
     text = render_text(samples.inactive())
     assert "1,914.4 TFLOP/s/GPU median" in text

@@ -1,0 +1,56 @@
+"""The wall-clock of a line, whoever printed it, as far as two logs can be compared by it.
+
+Month, day and time to the second: c10d and torch print no year. Never the nanoseconds of c10d's
+lines, which differ between hosts by more than they tell. Zones differ between hosts' own logs; so a
+comparison is a clue, and what was only just earlier is not.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Final
+
+_ISO: Final = re.compile(r"\b\d{4}-(\d{2})-(\d{2})[T_ ](\d{2}:\d{2}:\d{2})")
+_NAMED: Final = re.compile(
+    r"\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}(\d{1,2}) (\d{2}:\d{2}:\d{2})"
+)
+_GLOG: Final = re.compile(r"(?:^|[\[ ])[EWIF](\d{1,2})(\d{2}) (\d{2}:\d{2}:\d{2})\.\d")
+_MONTHS: Final = "JanFebMarAprMayJunJulAugSepOctNovDec"
+_HEAD: Final = 400
+"""Characters of a line in which its time stands."""
+
+
+def clock(text: str | None) -> str | None:
+    """`MM-DD hh:mm:ss` of a line; None where it carries no date.
+
+    >>> clock("*** JOB 1 ON n1 CANCELLED AT 2026-03-01T10:00:00 DUE TO TIME LIMIT ***")
+    '03-01 10:00:00'
+    >>> clock("[Sun Mar  1 10:00:00 2026] NVRM: Xid"), clock("[rank1]:[E301 10:01:02.1112 P.cpp:1]")
+    ('03-01 10:00:00', '03-01 10:01:02')
+    >>> clock("[1812.441902] NVRM: Xid")
+    """
+    head = (text or "")[:_HEAD]
+    if match := _ISO.search(head):
+        return f"{match[1]}-{match[2]} {match[3]}"
+    if match := _NAMED.search(head):
+        return f"{_MONTHS.index(match[1]) // 3 + 1:02d}-{int(match[2]):02d} {match[3]}"
+    if match := _GLOG.search(head):
+        return f"{int(match[1]):02d}-{match[2]} {match[3]}"
+    return None
+
+
+def apart(earlier: str, later: str) -> float:
+    """Seconds from one time to another; negative where `later` is earlier.
+
+    >>> apart("03-01 10:00:00", "03-01 10:01:30")
+    90.0
+    """
+    return (_parsed(later) - _parsed(earlier)).total_seconds()
+
+
+def _parsed(time: str) -> dt.datetime:
+    try:
+        return dt.datetime.strptime(f"2024-{time}", "%Y-%m-%d %H:%M:%S")  # noqa: DTZ007
+    except ValueError:  # a damaged line, such as one of month 13
+        return dt.datetime(2024, 1, 1)  # noqa: DTZ001

@@ -1,0 +1,189 @@
+"""Which failure of an attempt can be the first cause, once all of them are known.
+
+What the machine or the scheduler says outranks the errors that follow from it: an exception about a
+lost GPU is an echo of the driver's line. What is known to have come first, by its place in the same
+file or by the wall-clock, is not taken for an echo of what came later. Where one vague line (a job
+was cancelled, a signal came) stands beside a failure, it is how the attempt ended and not why.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from hcp_logscan.analysis.causes import CAUSES, VAGUE
+from hcp_logscan.analysis.clock import apart
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CLOSE: Final = 60.0
+"""Seconds within which the clocks of two logs do not tell what came first: a driver writes late."""
+
+_LATE: Final = frozenset({"host_oom", "gpu_lost", "shared_memory", "disk_full"})
+"""Lines that may stand behind the errors that follow from them, such as slurmstepd's at the end."""
+
+_WEAK: Final = r"(?i)\bnccl|gloo|c10d|DistBackendError"
+"""Collective errors: an echo where a process was killed by a signal or another exception stands."""
+
+Row = dict[str, Any]
+
+
+@functools.lru_cache(maxsize=512)
+def matches(regex: str, text: str | None) -> bool:
+    """Whether a regex of polars' dialect is found in a text."""
+    return bool(regex) and bool(text) and bool(pl.Series([text]).str.contains(regex)[0])
+
+
+def said_by(row: Row) -> str:
+    """What an exception says, with its type."""
+    return f"{row.get('exception_type')}: {row.get('message')}"
+
+
+def before(one: Row, other: Row) -> bool | None:
+    """Whether one row came before another; None where neither place nor clock tells."""
+    if one["file"] == other["file"]:
+        return bool(one["line"] < other["line"])
+    times = one.get("time"), other.get("time")
+    if times[0] and times[1] and abs(seconds := apart(times[0], times[1])) > CLOSE:
+        return seconds > 0
+    return None
+
+
+def settle(rows: Sequence[Row]) -> None:
+    """Change the roles of the rows of one attempt, in place, until each stands for itself."""
+    kinds: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.get("cause") and row["role"] == "root":
+            kinds.setdefault(row["cause"], []).append(row)
+    for group in ("scheduler", "machine", "own", "start-up"):
+        for kind, alike in kinds.items():
+            if CAUSES[kind].group != group:
+                continue
+            if group == "own":
+                _weigh_own(alike, rows)
+            else:  # the first speaks for all of its kind: thousands of ranks may say the same
+                _weigh(alike[0], _candidates(kind, rows), group)
+                for row in alike[1:]:
+                    row["role"] = alike[0]["role"]
+    _soften(rows)
+    for row in rows:
+        if row["kind"] == "exit" and row.get("signal") == "SIGKILL":
+            row["kill_explained"] = bool(row.get("kill_explained")) or row["role"] != "root"
+
+
+def _candidates(kind: str, rows: Sequence[Row]) -> list[Row]:
+    """Rows of other kinds that may be the first cause, too."""
+    wanted = {"root", "rejection", None}
+    return [row for row in rows if row.get("cause") != kind and row["role"] in wanted]
+
+
+def _weigh_own(alike: Sequence[Row], rows: Sequence[Row]) -> None:
+    """What a rank raises behind its own cause follows from it."""
+    by_rank: dict[int, list[Row]] = {}
+    for row in _candidates(alike[0]["cause"], rows):
+        if row["rank"] is not None and row["kind"] == "exception":
+            by_rank.setdefault(row["rank"], []).append(row)
+    for cause in alike:
+        for row in by_rank.get(cause["rank"], ()):
+            follows = CAUSES[cause["cause"]].follows
+            if before(cause, row) is True and matches(follows, said_by(row)):
+                row["role"] = "cascade"
+
+
+def _weigh(cause: Row, others: Sequence[Row], group: str) -> None:
+    """Weigh one cause of the machine, the scheduler or the start against everything else."""
+    if group == "scheduler":
+        _weigh_scheduler(cause, others)
+        return
+    victims: list[Row] = []
+    for row in others:
+        if of_scheduler(row):
+            continue
+        if group == "start-up":
+            if not _follows(cause, row):
+                cause["role"] = "cascade" if row["role"] is not None else cause["role"]
+            elif row["kind"] == "exception":
+                row["role"] = "cascade"
+        elif _follows(cause, row) and (cause["cause"] in _LATE or before(row, cause) is not True):
+            row["role"] = "confirmation" if row["kind"] == "exit" else "cascade"
+            victims.append(row)
+    if cause["cause"] == "host_oom" and cause["rank"] is None:
+        pids = [row for row in victims if row.get("pid") and row.get("pid") == cause["pid"]]
+        killed = pids or [row for row in victims if row.get("signal") == "SIGKILL"]
+        cause["rank"] = killed[0]["rank"] if len(killed) == 1 else None
+
+
+def of_scheduler(row: Row) -> bool:
+    """Whether a row is the scheduler's word that it ended the attempt."""
+    return bool(row.get("cause")) and CAUSES[row["cause"]].group == "scheduler"
+
+
+def _weigh_scheduler(cause: Row, others: Sequence[Row]) -> None:
+    """A scheduler's line ended the attempt; it is why only if nothing had broken before."""
+    broken = [row for row in others if row["role"] is not None and not of_scheduler(row)]
+    if any(before(row, cause) is True for row in broken):
+        cause["role"] = "teardown"
+        return
+    vague = cause["cause"] in VAGUE
+    stronger = any(of_scheduler(row) and row["cause"] not in VAGUE for row in others)
+    if vague and (stronger or any(before(cause, row) is not True for row in broken)):
+        cause["role"] = "teardown"
+        return
+    for row in broken:
+        if before(cause, row) is True or (row["kind"] == "exit" and row.get("signal")):
+            row["role"] = "teardown" if row["kind"] == "exit" else "cascade"
+
+
+def outlast(rows: Sequence[Row], waits: Sequence[Row]) -> None:
+    """A scheduler that ends what has hung says how the attempt ended, and not why."""
+    for row in rows:
+        if row["role"] == "root" and of_scheduler(row):
+            hung = any(before(wait, row) is True for wait in waits if wait["file"] is not None)
+            row["role"] = "teardown" if hung else "root"
+
+
+def _follows(cause: Row, row: Row) -> bool:
+    """Whether a row reads like what follows from a cause."""
+    known = CAUSES[cause["cause"]]
+    if row["kind"] == "exit":
+        return row.get("signal") in known.signals
+    if row["kind"] == "cause":
+        group = CAUSES[row["cause"]].group
+        return group == "start-up" and matches(known.follows, CAUSES[row["cause"]].what)
+    return matches(known.follows, said_by(row))
+
+
+def _soften(rows: Sequence[Row]) -> None:
+    """A collective's error is an echo where another rank was killed or failed by itself."""
+    roots = [row for row in rows if row["role"] == "root"]
+    weak = [
+        row
+        for row in roots
+        if row["kind"] == "exception" and row.get("cause") is None and matches(_WEAK, said_by(row))
+    ]
+    if len(weak) < len(roots):
+        for row in weak:
+            row["role"] = "cascade"
+
+
+_PRECEDENCE: Final = ("machine", "own", "scheduler", "start-up")
+
+
+def first_root(rows: Sequence[Row]) -> Row | None:
+    """The first of the root candidates: by clock or place where those tell, else by who speaks."""
+    roots = [row for row in rows if row["role"] == "root" and row["file"] is not None]
+    if not roots:
+        return next((row for row in rows if row["role"] == "root"), None)
+    if len({row["file"] for row in roots}) == 1:
+        return min(roots, key=lambda row: int(row["line"]))
+    if roots and all(row.get("time") for row in roots):
+        return min(roots, key=lambda row: (str(row["time"]), int(row["line"])))
+
+    def rank(row: Row) -> int:
+        group = CAUSES[row["cause"]].group if row.get("cause") else "own"
+        return _PRECEDENCE.index(group)
+
+    return min(roots, key=rank, default=None)

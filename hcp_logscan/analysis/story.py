@@ -1,0 +1,221 @@
+"""What broke first, what followed, what ended it: at most three sentences per attempt and run.
+
+Pure: the rows of the fact table `failures`, the facts of the attempts, and the names of files.
+Sentences state what the rows state and no more: without a root candidate nobody is accused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from hcp_logscan.analysis.causes import CAUSES
+from hcp_logscan.analysis.progress import ENDED, start_of
+from hcp_logscan.analysis.roles import matches, said_by
+from hcp_logscan.model.report import Story
+from hcp_logscan.model.safe import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from hcp_logscan.analysis.failures import Failures
+
+MAX_WORDS: Final = 200
+"""Characters of log text in one sentence."""
+
+_ECHOES: Final = (
+    ("timed out", r"(?i)timed? ?out|watchdog"),
+    ("lost their connection", r"(?i)connection|broken pipe|socket|peer|remote process|recv"),
+    ("failed in a collective", r"(?i)nccl|gloo|c10d|DistBackendError|communicator"),
+    ("failed after it", r"."),
+)
+_NUMBER: Final = re.compile(r"\d+")
+
+Row: TypeAlias = "Mapping[str, Any]"
+
+
+def ranges(numbers: Iterable[int], limit: int = 8) -> str:
+    """Ranks as ranges: `0-3, 7`; with a count of the ranges that were left out."""
+    found: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found[:limit])
+    return f"{shown} and more" if len(found) > limit else shown
+
+
+def short(text: str | None) -> str:
+    """Log text on one line, cut."""
+    line = one_line(text or "").strip()
+    return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "\u2026"
+
+
+def kind_words(row: Row) -> str:
+    """What a row is, without whom it met: folds the rows of many ranks into one."""
+    if row["kind"] == "exception":
+        return short(f"{row['exception_type']}: {row['message'] or ''}".rstrip(": "))
+    if row["kind"] == "exit":
+        signal, code = row["signal"], row["exit_code"]
+        return f"was ended by {signal}" if signal else f"ended with exit code {code}"
+    if row.get("cause"):
+        return short(f"{CAUSES[row['cause']].what}: {row['message'] or ''}")
+    return short(row["message"])
+
+
+def alike(row: Row) -> tuple[Any, ...]:
+    """What rows have in common that say the same on several ranks, their numbers left out."""
+    return row["role"], row["kind"], row.get("cause"), _NUMBER.sub("#", kind_words(row))
+
+
+def _place(row: Row, names: Sequence[str]) -> str:
+    if row["file"] is None or row["line"] is None:
+        return ""
+    return f" [{names[row['file']]}:{row['line']}]"
+
+
+def _also(row: Row, rows: Sequence[Row]) -> str:
+    """The other ranks of which the same is said."""
+    key = alike(row)
+    others = {other["rank"] for other in rows if alike(other) == key} - {row["rank"], None}
+    if not others:
+        return ""
+    return f" and {len(others):,} more rank{'s' if len(others) > 1 else ''} ({ranges(others)})"
+
+
+def _first(root: Row, rows: Sequence[Row], names: Sequence[str]) -> str:
+    """The sentence of the first root candidate."""
+    who = root["who"][:1].upper() + root["who"][1:]
+    also, place = _also(root, rows), _place(root, names)
+    group = CAUSES[root["cause"]].group if root.get("cause") else None
+    if root["kind"] == "exception" and group != "start-up" and root.get("cause") != "dns":
+        at = f" at {root['where']}" if root.get("where") else ""
+        return f"{who}{also} broke first {root['during']}{at}: {kind_words(root)}{place}."
+    if root["kind"] == "exit":
+        unknown = " and no line says who sent it" if root["signal"] == "SIGKILL" else ""
+        return f"{who}{also} {kind_words(root)} {root['during']}{unknown}{place}."
+    if root.get("cause"):
+        what, said = CAUSES[root["cause"]].what, short(root["message"])
+        head = f"{what[:1].upper()}{what[1:]}"
+        verb = "ended it" if group == "scheduler" else "came first"
+        whom = "" if root["who"].startswith("a rank") else f" ({root['who']}{also})"
+        return f"{head} {verb} {root['during']}{whom}: {said}{place}."
+    return f"{who}{also}: {kind_words(root)}{place}."
+
+
+def _followed(rows: Sequence[Row]) -> str | None:
+    """How many ranks failed because of it, by how."""
+    ways: dict[str, set[Any]] = {}
+    for row in sorted(rows, key=lambda row: row["kind"] != "timeout"):  # it says most
+        if row["role"] != "cascade" or row["kind"] == "cause":
+            continue
+        who = row["rank"] if row["rank"] is not None else (row["file"], row["line"])
+        if any(who in seen for seen in ways.values()):
+            continue
+        ways.setdefault(_way(row), set()).add(who)
+    if not ways:
+        return None
+    parts = [
+        f"{len(seen):,} rank{'s' if len(seen) > 1 else ''} {way}" for way, seen in ways.items()
+    ]
+    return f"Then {', '.join(parts)}."
+
+
+def _way(row: Row) -> str:
+    """How a rank failed that only echoes another one."""
+    if row["kind"] == "timeout":
+        return _ECHOES[0][0]
+    if row["kind"] == "exit":
+        return f"ended by {row['signal']}" if row["signal"] else _ECHOES[-1][0]
+    return next(name for name, regex in _ECHOES if matches(regex, said_by(dict(row))))
+
+
+def _ended(rows: Sequence[Row], facts: Mapping[str, Any], outcome: str) -> str | None:
+    """What ended the attempt, and what of it is kept."""
+    ends = Counter(
+        CAUSES[row["cause"]].what
+        for row in rows
+        if row["kind"] == "cause"
+        and row["role"] == "teardown"
+        and CAUSES[row["cause"]].group == "scheduler"
+    )
+    stopped = sum(row["kind"] == "exit" and row["role"] == "teardown" for row in rows)
+    parts = [f"it ended by {' and '.join(ends)}"] if ends else []
+    if stopped:
+        parts.append(f"{stopped:,} process{'es were' if stopped > 1 else ' was'} stopped")
+    saved, lost, start = facts["last_saved"], facts["iterations_lost"], start_of(facts)
+    kept = saved if saved is not None else (start or None)
+    if outcome in ENDED and lost is not None:
+        what = (
+            f"kept is the checkpoint of iteration {kept:,}" if kept else "no checkpoint was saved"
+        )
+        parts.append(f"{what}, {_iterations(lost)} lost{_time(facts['lost_s'])}")
+    if not parts:
+        return None
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _iterations(count: int) -> str:
+    return f"{count:,} iteration{' is' if count == 1 else 's are'}"
+
+
+def _time(seconds: float | None) -> str:
+    """Lost time in words, where it is worth a word."""
+    if seconds is None or seconds < 60:
+        return ""
+    minutes = seconds / 60
+    return f" (about {minutes:,.0f} min)" if minutes < 120 else f" (about {minutes / 60:,.1f} h)"
+
+
+def of_attempt(
+    number: int, failed: Failures, facts: Mapping[str, Any], outcome: str, names: Sequence[str]
+) -> Story:
+    """The story of one attempt; without sentences where nothing broke."""
+    rows = failed.rows
+    root = failed.cause
+    sentences: list[str | None] = []
+    if facts["rejections"] and outcome == "rejected":
+        sentences.append(f"The configuration was refused at start-up: {short(_refusal(facts))}.")
+    elif root is not None:
+        sentences.append(_first(root, rows, names))
+    elif any(row["role"] == "cascade" for row in rows):
+        silent = failed.culprits
+        whom = f"; suspected: rank {ranges(silent)}, of which nothing is heard" if silent else ""
+        sentences.append(f"No line says what broke first{whom}.")
+    if sentences:
+        sentences += [_followed(rows), _ended(rows, facts, outcome)]
+    return Story(number, tuple(sentence for sentence in sentences if sentence))
+
+
+def _refusal(facts: Mapping[str, Any]) -> str:
+    return str(facts["rejection_text"] or facts["rejection_check"] or "").rstrip(".")
+
+
+def of_run(
+    stories: Sequence[Story],
+    attempts: Sequence[tuple[int, Mapping[str, Any], str]],
+    run: Mapping[str, Any],
+) -> Story:
+    """The story of the run: that of its only attempt, else its progress and its last failure."""
+    if len(stories) == 1:
+        return Story(None, stories[0].sentences)
+    told = [story for story in stories if story.sentences]
+    if not told:
+        return Story(None, ())
+    counts = Counter(outcome for *_, outcome in attempts)
+    ends = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
+    net = run["net_iterations"]
+    gained = "" if net is None else f"; net progress {net:,} iteration{'s' * (net != 1)}"
+    sentences = [f"{len(attempts)} attempts: {ends}{gained}."]
+    stuck = run["stuck_attempts"]
+    if stuck and stuck > 1 and run["stuck_iteration"] is not None:
+        lost = run["lost_iterations"]
+        words = "" if lost is None else f": {_iterations(lost)} lost{_time(run['lost_s'])}"
+        at = run["stuck_iteration"]
+        sentences.append(f"The last {stuck} began at iteration {at:,} and saved nothing{words}.")
+    last = told[-1]
+    sentences.append(f"Attempt {last.attempt}: {last.sentences[0]}")
+    return Story(None, tuple(sentences))

@@ -1,0 +1,137 @@
+"""The story of a run in three sentences, and its timeline."""
+
+import pytest
+
+from hcp_logscan.analysis.run import examine
+from hcp_logscan.analysis.story import MAX_WORDS
+from hcp_logscan.analysis.timeline import MAX_ENTRIES
+
+WORLD = (
+    "using world size: {n}, data-parallel size: {n}, context-parallel size: 1, hierarchical"
+    " context-parallel sizes: None, tensor-model-parallel size: 1, pipeline-model-parallel size: 1\n"
+)
+LIMIT = (
+    "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-03-01T10:00:00 DUE TO TIME LIMIT ***\n"
+)
+SAVED = "  successfully saved checkpoint from iteration      {} to /ckpt [ t 1/1, p 1/1 ]\n"
+LOADED = "  successfully loaded checkpoint from /ckpt [ t 1/1, p 1/1 ] at iteration {}\n"
+NCCL = "torch.distributed.DistBackendError: NCCL error in: x.cpp:{}, unhandled system error"
+
+
+def step(iteration, minute=50):
+    return (
+        f" [2026-03-01 09:{minute}:00.123456] iteration {iteration:8d}/     200 | consumed samples:"
+        " 4 | elapsed time per iteration (ms): 60000.0 | learning rate: 1.0E-05 | global batch size:"
+        "     4 | lm loss: 8.3E+00 | loss scale: 1.0 | grad norm: 2.1 | number of skipped iterations:"
+        "   0 | number of nan iterations:   0 |\n"
+    )
+
+
+def trace(rank, error, function="train"):
+    p = f"[rank{rank}]: "
+    return (
+        f"{p}Traceback (most recent call last):\n"
+        f'{p}  File "/opt/app/train.py", line 7, in {function}\n{p}    step()\n{p}{error}\n'
+    )
+
+
+@pytest.fixture
+def told(tmp_path):
+    def run(text, world=4):
+        (tmp_path / "train.log").write_text(WORLD.format(n=world) + text)
+        return examine(tmp_path)
+
+    return run
+
+
+def sentences(analysis, attempt=None):
+    return next(story.sentences for story in analysis.stories if story.attempt == attempt)
+
+
+def test_what_broke_what_followed_and_what_was_kept(told):
+    found = told(
+        step(1)
+        + SAVED.format(1)
+        + step(2, 51)
+        + step(3, 52)
+        + trace(3, "ValueError: bad batch", "zero_grad_buffer")
+        + "".join(trace(rank, NCCL.format(rank)) for rank in (0, 1, 2))
+        + LIMIT
+    )
+
+    assert sentences(found) == (
+        "Rank 3 broke first at the start of iteration 4 at train.py:7: ValueError: bad batch"
+        " [train.log:9].",
+        "Then 3 ranks failed in a collective.",
+        "It ended by time limit of the job; kept is the checkpoint of iteration 1, 2 iterations are"
+        " lost (about 2 min).",
+    )
+
+
+def test_like_entries_of_many_ranks_are_one(told):
+    found = told(step(1) + "".join(trace(rank, NCCL.format(rank)) for rank in range(40)), 40)
+
+    (entry,) = [entry for entry in found.timeline if entry.role == "root"]
+    assert (entry.who, entry.count, entry.ranks) == ("ranks", 40, tuple(range(40)))
+    assert "Rank 0 and 39 more ranks (1-39) broke first" in sentences(found)[0]
+
+
+def test_who_only_met_a_missing_peer_is_not_said_to_have_broken(tmp_path):
+    error = "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/2"
+    (tmp_path / "train.log").write_text(trace(8, f"{error} clients joined.", "init_process_group"))
+
+    (sentence,) = sentences(examine(tmp_path))
+    assert sentence.startswith("Failed rendezvous came first at the rendezvous (rank 8): Timed out")
+
+
+def test_a_run_that_nothing_broke_has_no_story(told):
+    found = told(step(1) + step(2) + "[after training is done] datetime: 2026-03-01 09:59:00 \n")
+
+    assert [story.sentences for story in found.stories] == [(), ()]
+    assert [entry.text for entry in found.timeline] == [
+        "iteration 1 finished",
+        "iteration 2 finished",
+        "training is done",
+    ]
+
+
+def test_attempts_that_get_nowhere(told):
+    one = LOADED.format(120) + "".join(map(step, range(121, 128))) + LIMIT
+    found = told(one + WORLD.format(n=4) + one + WORLD.format(n=4) + one)
+
+    assert sentences(found) == (
+        "3 attempts: 3 time limit; net progress 0 iterations.",
+        "The last 3 began at iteration 120 and saved nothing: 21 iterations are lost (about 21 min).",
+        "Attempt 2: Time limit of the job ended it in iteration 128 (node n1): slurmstepd: error:"
+        " *** JOB 7 ON n1 CANCELLED AT 2026-03-01T10:00:00 DUE TO TIME LIMIT *** [train.log:30].",
+    )
+    assert sentences(found, 1)[-1].startswith("Kept is the checkpoint of iteration 120, 7 iter")
+
+
+def test_entries_stand_by_the_clock_where_lines_carry_one(told):
+    found = told(step(1) + trace(1, "ValueError: x") + LIMIT)
+
+    seen = [(entry.time, entry.estimated, entry.kind) for entry in found.timeline]
+    assert seen == [
+        ("03-01 09:50:00", False, "iteration"),
+        ("03-01 09:50:00", True, "exception"),
+        ("03-01 10:00:00", False, "time_limit"),
+    ]
+
+
+def test_story_and_timeline_are_bounded(told):
+    attempt = "".join(
+        trace(rank, f"ValueError: {chr(97 + rank % 26) * (rank + 300)}") for rank in range(61)
+    )
+    found = told((step(1) + attempt + WORLD.format(n=61)) * 6, 61)
+
+    assert len(found.timeline) <= MAX_ENTRIES
+    assert all(len(story.sentences) <= 3 for story in found.stories)
+    assert all(len(entry.text) <= MAX_WORDS for entry in found.timeline)
+
+
+def test_log_text_stays_text_of_one_line(told):
+    found = told(step(1) + trace(1, "ValueError: \x1b]0;x\x07 \u202e <b>"))
+
+    assert "\x1b" not in sentences(found)[0]
+    assert "\u202e" not in sentences(found)[0]
