@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from compose import Files
 
-EXAMPLES = 12
+EXAMPLES = 8
 """Runs of each of the 24 tests."""
 
 FAMILIES = ("c10d", "te", "several")

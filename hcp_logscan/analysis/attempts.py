@@ -301,6 +301,8 @@ def _as_many(tables: ByFile, file: int, mine: list[_Segment], attempts: int) -> 
 
 def _assigned(frame: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
     """Rows in order with their `attempt`; what is looked up is that column alone."""
+    if not frame.height:
+        return frame.with_columns(pl.lit(0, dtype=pl.Int64).alias("attempt"))
     found = frame.select("file", "line").join_asof(
         bounds, on="line", by="file", strategy="backward", check_sortedness=False
     )

@@ -325,8 +325,15 @@ def with_ranks(tables: Mapping[str, pl.DataFrame], ranks: RankMap) -> dict[str, 
         orient="row",
     )
     local = pl.coalesce("local_rank" if ranks.one_node else pl.lit(None), "_file_local")
+    unknown = (
+        pl.lit(None, dtype=pl.Int64).alias("event_rank"),
+        pl.lit(None, dtype=pl.String).alias("process"),
+    )
     found = {}
     for name, frame in tables.items():
+        if not frame.height:
+            found[name] = frame.with_columns(*unknown)
+            continue
         # only what tells the rank is joined: a series has a million rows, and many columns
         who = (
             frame.select("file", "stream", "line_rank", "local_rank")

@@ -85,9 +85,9 @@ def _cases(rule: Rule, facts: Mapping[str, pl.DataFrame]) -> Iterator[_Case]:
     except (RuleError, pl.exceptions.PolarsError) as error:
         raise RuleError(f"{rule.id}: when: {error}") from error
     judged = table if rule.over == "run" else facts["attempts"]
-    firing = _by_attempt(table.filter(outcomes))
-    unknown = _by_attempt(table.filter(outcomes.is_null()))
-    present = set(table.get_column("attempt").unique())
+    firing = _by_attempt(table, outcomes) if outcomes.any() else {}
+    unknown = _by_attempt(table, outcomes.is_null()) if outcomes.null_count() else {}
+    present = set(table.get_column("attempt")) if rule.over == "iterations" else set()
     for attempt in judged.get_column("attempt").to_list():
         if attempt in firing:
             yield _Case(attempt, "fires", firing=firing[attempt])
@@ -100,9 +100,9 @@ def _cases(rule: Rule, facts: Mapping[str, pl.DataFrame]) -> Iterator[_Case]:
             yield _Case(attempt, "clean")
 
 
-def _by_attempt(rows: pl.DataFrame) -> dict[int, pl.DataFrame]:
-    parts = rows.partition_by("attempt", maintain_order=True)
-    return {part.get_column("attempt")[0]: part for part in parts if part.height}
+def _by_attempt(table: pl.DataFrame, picked: pl.Series) -> dict[int, pl.DataFrame]:
+    parts = table.filter(picked).partition_by("attempt", maintain_order=True)
+    return {part.get_column("attempt")[0]: part for part in parts}
 
 
 def _missing(names: Sequence[str], unknown: pl.DataFrame) -> tuple[str, ...]:
