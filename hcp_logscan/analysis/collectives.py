@@ -86,7 +86,8 @@ def examine(
         named, primary = blame(tables, known)
     if found.processes:
         facts.update(timeout_explained=explained, timeout_suspects=named.ranks)
-        facts.update(_described(primary, found))
+        facts.update(described := _described(primary, found))
+        facts["timeout_summary"] = _summary(described)
         if not explained:
             facts["timeout_call_sites"] = sites = _call_sites(tables, attempt)
             reason = named.reason or unnamed(primary)
@@ -169,6 +170,15 @@ def _described(primary: Sequence[Wait], found: Waits) -> dict[str, Any]:
         "timeout_sequence": first.sequence,
         "timeout_limit_ms": limits.pop() if len(limits) == 1 else None,
     }
+
+
+def _summary(described: Mapping[str, Any]) -> str:
+    """What timed out, on which rank first and at which limit, as far as the lines say it."""
+    rank, limit = described.get("timeout_rank"), described.get("timeout_limit_ms")
+    words = [described.get("timeout_collective") or "a collective that no line names"]
+    words += [] if rank is None else [f"first on rank {rank}"]
+    words += [] if limit is None else [f"limit {limit:,} ms"]
+    return ", ".join(words)
 
 
 def _rows(

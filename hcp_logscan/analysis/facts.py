@@ -363,6 +363,9 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         " empty if unknown",
         "keep the standard error of every rank; " + _DUMPS,
     ),
+    "timeout_summary": Fact(
+        _STR, "what timed out, on which rank first and at which limit, as far as the lines say it"
+    ),
     "timeout_reason": Fact(_STR, "why these are the suspects, or why nobody is named, in words"),
     "size_mismatch_found": Fact(
         _BOOL,

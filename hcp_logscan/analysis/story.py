@@ -102,6 +102,8 @@ def _first(root: Row, rows: Sequence[Row], names: Sequence[str]) -> str:
         verb = "ended it" if group == "scheduler" else "came first"
         whom = "" if root["who"].startswith("a rank") else f" ({root['who']}{also})"
         return f"{head} {verb} {root['during']}{whom}: {said}{place}."
+    if root["kind"] == "suspect":
+        return f"{who}{also} is the prime suspect: {kind_words(root)}{place}."
     return f"{who}{also}: {kind_words(root)}{place}."
 
 

@@ -283,4 +283,4 @@ def _silent(spoke: set[int], known: Evidence, among: Iterable[int]) -> Named:
     verb = "was" if len(ranks) == 1 else "were"
     told = set(ranks) <= known.waits.notified
     how = f"{verb} only told of it" if told else "wrote no word of it"
-    return Named(ranks, f"{listed(spoke)} waited in vain, {listed(ranks)} {how}")
+    return Named(ranks, f"{listed(spoke)} waited in vain, and {listed(ranks)} {how}")
