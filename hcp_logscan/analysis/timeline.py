@@ -72,18 +72,35 @@ def timeline(
         rows = [*_progress(tables, series, attempt), *_failures(found)]
         for row in rows:
             row["at"] = row.get("time") or clocks.at(row["file"], row["line"])
+        _held_back(rows)
         entries += [_entry(row, attempt, names) for row in _bounded(_sorted(rows), MAX_PER_ATTEMPT)]
     return tuple(_bounded(entries, MAX_ENTRIES))
 
 
+def _held_back(rows: Sequence[Row]) -> None:
+    """Date failures without a time of their own no earlier than what must have come before them.
+
+    The last dated line above one in its file may be hours old: what ended an attempt is later than
+    its last iteration, and what follows from a failure is later than that one.
+    """
+    progress = max(
+        (row["at"] for row in rows if row["at"] and row["role"] == "progress"), default=""
+    )
+    roots = [row["time"] for row in rows if row["role"] == "root" and row.get("time")]
+    for row in rows:
+        if row["role"] == "progress" or row.get("time"):
+            continue
+        after = min(roots, default="") if row["role"] in {"cascade", "teardown"} else ""
+        row["at"] = max(row["at"] or "", progress, after) or None
+
+
 def _sorted(rows: list[Row]) -> list[Row]:
-    """Undated progress first, undated failures behind all progress."""
-    dated = [row["at"] for row in rows if row["at"] and row["role"] == "progress"]
-    first, last = min(dated, default=""), max(dated, default="")
+    """By time; undated progress first."""
+    first = min((row["at"] for row in rows if row["at"] and row["role"] == "progress"), default="")
 
     def key(row: Row) -> tuple[str, int, int, int]:
-        at = row["at"] or (first if row["role"] == "progress" else last)
-        return at, _ORDER.get(row["role"], 3), row["file"] or 0, row["line"] or 0
+        order = _ORDER.get(row["role"], 3)
+        return row["at"] or first, order, row["file"] or 0, row["line"] or 0
 
     return sorted(rows, key=key)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.model.markdown import code, escaped, fence, prose_line
 from hcp_logscan.reporting import baseline, peak, topology, words
+from hcp_logscan.reporting.lanes import story_view
 from hcp_logscan.reporting.safe import cut, one_line
 from hcp_logscan.reporting.text import health_line
 
@@ -40,7 +41,7 @@ _LOG: Final = 300
 
 def render_markdown(data: ReportData) -> str:
     """The report as GitHub-flavoured Markdown."""
-    top = [*_head(data), *_findings(data), *_steps(data)]
+    top = [*_head(data), *_story(data), *_findings(data), *_steps(data)]
     end = [f"Scan health: {_short(health_line(data))}.", _short(_tool(data))]
     text = _document((*top, *_details(data), *end))
     if len(text.encode()) <= MAX_BYTES:
@@ -98,6 +99,23 @@ def _head(data: ReportData) -> Iterator[str]:
     yield "\n".join(_numbers(data))
     if data.comparison is not None:
         yield from _beside(data.comparison)
+
+
+def _story(data: ReportData) -> Iterator[str]:
+    """What broke first, of the whole run."""
+    if data.stories and data.stories[0].sentences:
+        told = cut(" ".join(data.stories[0].sentences), _PROSE)
+        yield f"**What broke first:** {escaped(told)}"
+
+
+def _timeline(data: ReportData) -> Iterator[str]:
+    """The entries of the timeline that matter, folded."""
+    told = story_view(data, {})
+    if told is not None and told.rows:
+        lines = [" ".join(filter(None, (row.time, f"{row.who}:", row.what))) for row in told.rows]
+        yield "<details><summary>Timeline</summary>"
+        yield fenced(lines)
+        yield "</details>"
 
 
 def _beside(found: Comparison) -> Iterator[str]:
@@ -216,6 +234,7 @@ def _steps(data: ReportData) -> Iterator[str]:
 
 
 def _details(data: ReportData) -> Iterator[str]:
+    yield from _timeline(data)
     if data.comparison is not None:
         yield from _comparison(data.comparison)
     verdict = data.verdict

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hcp_logscan.reporting import baseline, peak, words
 from hcp_logscan.reporting.charts import charts
+from hcp_logscan.reporting.lanes import story_view
 from hcp_logscan.reporting.rankmap import RankMap, rank_map
 from hcp_logscan.reporting.safe import cut
 from hcp_logscan.reporting.text import health_line
@@ -189,6 +190,7 @@ def page(data: ReportData) -> dict[str, Any]:
         "progress": words.progress(data),
         "coverage": words.coverage(data.verdict, data.run.world_size),
         "coverage_share": _share(data),
+        "story": story_view(data, _evidence_anchors(data)),
         "numbers": numbers(data),
         "counted": words.counted(data.findings),
         "findings": found,
@@ -261,6 +263,15 @@ def baseline_view(found: Comparison | None) -> BaselineView | None:
         differences=tuple(shown),
         hidden=found.differences_total - len(shown),
     )
+
+
+def _evidence_anchors(data: ReportData) -> dict[tuple[str, int], str]:
+    """(file, line) -> the worst finding on the page that the line is evidence of."""
+    found: dict[tuple[str, int], str] = {}
+    for finding in data.findings[:MAX_FINDINGS]:
+        for place in finding.evidence:
+            found.setdefault((place.file, place.line), _anchor(finding))
+    return found
 
 
 def judged_attempt(data: ReportData) -> AttemptData | None:

@@ -1,0 +1,234 @@
+"""What broke first as sentences, a drawing and a table: the stories and the timeline of a report.
+
+The drawing has a lane for the job, for every rank that broke by itself, and for the others while
+they are few; a thousand ranks that only followed share a lane per role. Marks stand in order, left
+to right: ranks fail within seconds of each other, hours after the start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hcp_logscan.reporting import words
+from hcp_logscan.reporting.safe import cut
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hcp_logscan.model.report import ReportData, TimelineEntry
+
+ROLE_WORDS: Final[Mapping[str, str]] = {
+    "progress": "progress of the job",
+    "root": "broke by itself, or is suspected",
+    "rejection": "refused at start-up",
+    "cascade": "failed because of another one",
+    "teardown": "was stopped, or ended the job",
+    "confirmation": "bears it out",
+    "advice": "advice of a library",
+    "unknown": "role not known",
+}
+"""Roles of entries, and what they mean; a role that is not listed counts as unknown."""
+
+MAX_OWN: Final = 8
+"""Ranks that broke by themselves with a lane each."""
+
+MAX_LANES: Final = 14
+"""Lanes up to which every rank that took part has one."""
+
+MAX_MARKS: Final = 48
+MAX_ROWS: Final = 12
+"""Entries of the table that are shown unfolded."""
+
+_TEXT: Final = 300
+_LABEL: Final = 26
+_LEFT: Final = 190
+_RIGHT: Final = 880
+_LANE: Final = 30
+_TOP: Final = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One row of the drawing."""
+
+    y: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One entry in the drawing."""
+
+    x: int
+    y: int
+    role: str
+    count: str
+    "How many it stands for, empty for one."
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One entry in the table."""
+
+    time: str
+    who: str
+    role: str
+    what: str
+    where: str
+    anchor: str
+    "The finding that the same line is evidence of; empty if there is none."
+
+
+@dataclass(frozen=True, slots=True)
+class StoryView:
+    """The section of the page."""
+
+    sentences: tuple[str, ...]
+    "Of the run."
+
+    attempts: tuple[tuple[int, tuple[str, ...]], ...]
+    "Stories of the attempts, where there are several."
+
+    width: int
+    height: int
+    lanes: tuple[Lane, ...]
+    marks: tuple[Mark, ...]
+    splits: tuple[tuple[int, str], ...]
+    "Where an attempt begins, and its name: empty for one attempt."
+
+    ends: tuple[str, str]
+    "Times of the first and the last mark, empty where they are not known."
+
+    left_out: int
+    "Entries in the middle that the drawing has no room for."
+
+    legend: tuple[tuple[str, str], ...]
+    "Roles drawn, and what they mean."
+
+    rows: tuple[Row, ...]
+    more_rows: tuple[Row, ...]
+
+
+def story_view(data: ReportData, anchors: Mapping[tuple[str, int], str]) -> StoryView | None:
+    """The section; None where nothing is known to have broken.
+
+    `anchors` maps (file, line) to the finding whose evidence that line is.
+    """
+    if not data.stories or not data.stories[0].sentences:
+        return None
+    told = [(s.attempt, s.sentences) for s in data.stories[1:] if s.attempt is not None]
+    drawn = _kept(data.timeline)
+    lane_of, labels = _lanes(drawn)
+    xs = _positions(len(drawn))
+    lanes = tuple(Lane(_TOP + n * _LANE + _LANE // 2, label) for n, label in enumerate(labels))
+    marks = tuple(
+        Mark(
+            x, lanes[lane].y, _role(entry), f"\u00d7{_count(entry):,}" if _count(entry) > 1 else ""
+        )
+        for x, lane, entry in zip(xs, lane_of, drawn, strict=True)
+    )
+    roles = {mark.role for mark in marks}
+    table = [_row(entry, anchors) for entry in data.timeline]
+    shown = _first_rows(data.timeline, table)
+    return StoryView(
+        sentences=data.stories[0].sentences,
+        attempts=tuple(told) if len(told) > 1 else (),
+        width=_RIGHT + 20,
+        height=_TOP + len(lanes) * _LANE + 26,
+        lanes=lanes,
+        marks=marks,
+        splits=tuple(_splits(drawn, xs)),
+        ends=(drawn[0].time or "", drawn[-1].time or "") if len(drawn) > 1 else ("", ""),
+        left_out=len(data.timeline) - len(drawn),
+        legend=tuple((role, meaning) for role, meaning in ROLE_WORDS.items() if role in roles),
+        rows=tuple(shown),
+        more_rows=tuple(table) if len(table) > len(shown) else (),
+    )
+
+
+def _kept(entries: Sequence[TimelineEntry]) -> list[TimelineEntry]:
+    """The first third and the last two thirds: how it began, and how it ended."""
+    if len(entries) <= MAX_MARKS:
+        return list(entries)
+    first = MAX_MARKS // 3
+    return [*entries[:first], *entries[len(entries) - (MAX_MARKS - first) :]]
+
+
+def _role(entry: TimelineEntry) -> str:
+    return entry.role if entry.role in ROLE_WORDS else "unknown"
+
+
+def _count(entry: TimelineEntry) -> int:
+    return max(len(entry.ranks), 1) if entry.ranks else entry.count
+
+
+def _who(entry: TimelineEntry) -> str:
+    if entry.who == "ranks" and entry.ranks:
+        return f"ranks {words.ranges(entry.ranks)}"
+    return entry.who
+
+
+def _lanes(entries: Sequence[TimelineEntry]) -> tuple[list[int], list[str]]:
+    """The lane of each entry, and the labels of the lanes, the job's first."""
+    own = dict.fromkeys(_who(e) for e in entries if e.role in {"root", "rejection"})
+    every = dict.fromkeys(_who(entry) for entry in entries)
+    few = len(every) <= MAX_LANES
+    alone = set(list(own)[:MAX_OWN])
+
+    def name(entry: TimelineEntry) -> tuple[int, str]:
+        who = _who(entry)
+        if who == "job":
+            return 0, "the job"
+        if who in alone or few:
+            return (1 if who in own else 2), who
+        return 3, ROLE_WORDS[_role(entry)]
+
+    named = [name(entry) for entry in entries]
+    order = sorted(dict.fromkeys(named), key=lambda lane: lane[0])
+    return [order.index(one) for one in named], [cut(label, _LABEL) for _, label in order]
+
+
+def _positions(count: int) -> list[int]:
+    first, last = _LEFT + 16, _RIGHT - 16
+    if count < 2:
+        return [first] * count
+    return [round(first + n * (last - first) / (count - 1)) for n in range(count)]
+
+
+def _splits(entries: Sequence[TimelineEntry], xs: Sequence[int]) -> list[tuple[int, str]]:
+    """Where attempts begin, if there are several."""
+    if len({entry.attempt for entry in entries}) < 2:
+        return []
+    found, before = [], None
+    for entry, x in zip(entries, xs, strict=True):
+        if entry.attempt != before:
+            found.append((x - 10, f"attempt {entry.attempt}"))
+            before = entry.attempt
+    return found
+
+
+def _row(entry: TimelineEntry, anchors: Mapping[tuple[str, int], str]) -> Row:
+    time = entry.time or ""
+    file, line = entry.file, entry.line
+    placed = file is not None and line is not None
+    return Row(
+        time=f"{time} or later" if time and entry.estimated else time,
+        who=cut("the job" if entry.who == "job" else _who(entry), _TEXT),
+        role=ROLE_WORDS[_role(entry)],
+        what=cut(entry.text, _TEXT),
+        where=f"{file}:{line}" if placed else "",
+        anchor=anchors.get((file, line), "") if file is not None and line is not None else "",
+    )
+
+
+def _first_rows(entries: Sequence[TimelineEntry], table: Sequence[Row]) -> list[Row]:
+    """What matters: what broke, and what stands nearest to the first of it, while there is room."""
+    if len(table) <= MAX_ROWS:
+        return list(table)
+    wanted = [n for n, e in enumerate(entries) if e.role in {"root", "rejection"}][:MAX_ROWS]
+    wanted = wanted or [n for n, e in enumerate(entries) if e.role != "progress"][:MAX_ROWS]
+    middle = wanted[0] if wanted else 0
+    others = (n for n in range(len(table)) if n not in wanted)
+    near = sorted(others, key=lambda n: abs(n - middle))[: MAX_ROWS - len(wanted)]
+    return [table[n] for n in sorted([*wanted, *near])]
