@@ -293,10 +293,10 @@ def _exit_rows(
         if rank is None and row["failed_local_rank"] is not None:
             rank = local_to_rank.get(row["failed_local_rank"])
         late = row["kind"] == "srun_exit" and row["line"] > aborted.get(row["file"], row["line"])
-        if late or (row["pid"] is not None and row["pid"] in stopped) or name == "SIGTERM":
-            role = "teardown"
-        elif name == "SIGABRT" and timed_out and rank not in crashed:
+        if name == "SIGABRT" and timed_out and rank not in crashed:
             role = "cascade"  # the watchdog aborts its own process after a time-out
+        elif late or (row["pid"] is not None and row["pid"] in stopped) or name == "SIGTERM":
+            role = "teardown"
         elif name in _CRASHES:
             role = "root"
         else:

@@ -66,12 +66,16 @@ class Reached:
 
 
 def reached(
-    tables: Mapping[str, pl.DataFrame], attempt: int, iteration: int | None, interval: int | None
+    tables: Mapping[str, pl.DataFrame],
+    attempt: int,
+    iteration: int | None,
+    interval: int | None,
+    planned: int | None,
 ) -> Reached:
     """What an attempt had reached, by its marks, checkpoints and iterations."""
     here = pl.col("attempt") == attempt
     marks = set(tables["marks"].filter(here)["kind"].to_list())
-    if "training_done" in marks:
+    if "training_done" in marks or (iteration and planned and iteration >= planned):
         return Reached(iteration, interval, "exit")
     checkpoints = tables["checkpoints"].filter(here)
     kinds = checkpoints["kind"].to_list()

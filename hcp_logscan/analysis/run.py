@@ -378,15 +378,15 @@ def _witnesses(
     )
 
 
-def _last(series: pl.DataFrame, attempt: int) -> tuple[int | None, int | None]:
-    """The last finished iteration, and how many iterations its line covers."""
+def _last(series: pl.DataFrame, attempt: int) -> tuple[int | None, int | None, int | None]:
+    """The last finished iteration, how many its line covers, and how many are planned."""
     rows = series.filter((pl.col("attempt") == attempt) & pl.col("finished")).drop_nulls(
         "iteration"
     )
     if not rows.height:
-        return None, None
+        return None, None, None
     last = rows.row(rows["iteration"].arg_max() or 0, named=True)
-    return last["iteration"], last["interval_iterations"]
+    return last["iteration"], last["interval_iterations"], last["train_iters"]
 
 
 def _assertions(
