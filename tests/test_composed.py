@@ -70,11 +70,11 @@ TRUTHS = (
 
 
 def spread(stacks: tuple[str, ...], turn: int) -> list[tuple[str, str]]:
-    """Pairs of layout and stack: each group of layouts with up to three stacks, all in turn."""
+    """Pairs of layout and stack: each group of layouts with up to two stacks, all in turn."""
     return [
         (group[(turn + step) % len(group)], stacks[(place + turn + 3 * step) % len(stacks)])
         for place, group in enumerate(GROUPS.values())
-        for step in range(min(3, len(stacks)))
+        for step in range(min(2, len(stacks)))
     ]
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pytest
     from compose import Files
 
-EXAMPLES = 40
+EXAMPLES = 24
 PACKS = ("", "", "", "tar.gz", "zip", "gz", "stdin")
 CASES = [(trainer, launcher) for trainer, mine in PAIRS.items() for launcher in mine]
 STEP = re.compile(

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
+
+_STAMP: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?$"
+"""Nothing but a time stamp, of which a series has a million: it tells nobody's name or secret."""
 
 Lines = tuple[tuple[int, str], ...]
 """Numbered lines, as in `Location.context`."""
@@ -105,11 +108,12 @@ class Walk:
         import polars as pl
 
         if series.dtype == pl.String:
-            texts = series.drop_nulls().unique(maintain_order=True).to_list()
-            new = {text: shown for text in texts if (shown := self.walk(text)) is not text}
+            texts = series.drop_nulls().unique(maintain_order=True)
+            named = texts.filter(~texts.str.contains(_STAMP)).to_list()
+            new = {text: shown for text in named if (shown := self.walk(text)) is not text}
             return series.replace(new) if new else series
-        named = isinstance(series.dtype, (pl.Categorical, pl.Enum))
-        if not named and not series.dtype.is_nested():
+        categories = isinstance(series.dtype, (pl.Categorical, pl.Enum))
+        if not categories and not series.dtype.is_nested():
             return series
         old = series.to_list()
         changed = [self.walk(item) for item in old]
