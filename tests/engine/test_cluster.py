@@ -110,8 +110,8 @@ def running(tmp_path_factory):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Every piece of 16 kB is a batch, so that a fixture run keeps several workers busy."""
-    monkeypatch.setattr(cluster, "of_run", lambda found: plan.units(found.files, 16 << 10))
+    """A batch is as small as a kilobyte, so that a fixture run keeps several workers busy."""
+    monkeypatch.setattr(cluster, "of_run", lambda found: plan.units(found.files, 1 << 10))
     monkeypatch.setattr(plan, "_LEAST_BATCH", 1)
 
 
@@ -164,6 +164,7 @@ def test_batches_of_a_lost_worker_are_scanned_by_another(running, small, monkeyp
 
         monkeypatch.setattr(versions, "check", then_stop)
         with cluster.begun(found, None, running.address) as begun:
+            assert len(begun.futures) > 2 * 3, "with so many, the scheduler passes over no worker"
             assert until(lambda: begun.futures[0].future.client.processing().get(place))
             lost.kill()
             assert scan(run_dir, begun=begun).to_json() == alone
