@@ -40,9 +40,6 @@ _MET: Final = ("marks", "paths", "group_lines")
 _OURS: Final = r"(?i)python|^pt_|torch|ray|megatron|train|nemo|conda"
 """Names of processes of a training, as the kernel shows them."""
 
-_SHARED: Final = ("reductions.py", "heap.py", "synchronize.py", "queues.py", "shared_memory.py")
-"""Modules of Python and PyTorch that put things into /dev/shm."""
-
 Row = dict[str, Any]
 
 

@@ -154,8 +154,6 @@ def _ended_well(tables: Mapping[str, pl.DataFrame], attempt: int) -> bool:
 
 def _exceptions(tables: Mapping[str, pl.DataFrame], attempt: int) -> list[dict[str, Any]]:
     """Uncaught exceptions of workers, one per rank where ranks can be told apart."""
-    if _ended_well(tables, attempt):
-        return []
     launcher = pl.col("exception").str.contains("|".join((*LAUNCHER_ERRORS, *_USER_STOP)))
     rows = tables["tracebacks"].filter(
         (pl.col("attempt") == attempt)
@@ -342,9 +340,10 @@ def failures(
 
     `config` holds the facts of the configuration.
     """
-    rows = _exception_rows(tables, attempt, now.iteration)
+    rows: list[dict[str, Any]] = []
     ended_well = _ended_well(tables, attempt)
     if not ended_well:
+        rows = _exception_rows(tables, attempt, now.iteration)
         rows += cause_rows(
             tables,
             attempt,
@@ -376,7 +375,7 @@ def failures(
         if row.get("cause") == "checkpoint_mismatch":
             row["detail"] = misfit(row)
         row["culprit"], row["who"] = _culprit(row), who(row)
-        if row.get("cause") and of_scheduler(row):
+        if of_scheduler(row):
             row["saved_after"] = saved_after(tables, row)
     culprits = sorted({row["culprit"] for row in rows} - {None})
     root = next((row for row in rows if row.get("elastic") == "table_root"), None) or next(

@@ -73,8 +73,8 @@ def timeline(
         for row in rows:
             row["at"] = row.get("time") or clocks.at(row["file"], row["line"])
         _held_back(rows)
-        entries += [_entry(row, attempt, names) for row in _bounded(_sorted(rows), MAX_PER_ATTEMPT)]
-    return tuple(_bounded(entries, MAX_ENTRIES))
+        entries += [_entry(row, attempt, names) for row in bounded(_sorted(rows), MAX_PER_ATTEMPT)]
+    return tuple(bounded(entries, MAX_ENTRIES))
 
 
 def _held_back(rows: Sequence[Row]) -> None:
@@ -105,7 +105,7 @@ def _sorted(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=key)
 
 
-def _bounded(found: list[Any], limit: int) -> list[Any]:
+def bounded(found: list[Any], limit: int) -> list[Any]:
     """The first third and the last two: how it began, and how it ended."""
     if len(found) <= limit:
         return found
@@ -122,7 +122,7 @@ def _progress(
         yield _job(row, "mark", _MARKS[row["kind"]], clock(row["time"]))
     kept = tables["checkpoints"].filter(mine & pl.col("kind").is_in(["saved", "loaded"]))
     kept = kept.unique(["kind", "iteration"], keep="first", maintain_order=True)
-    for row in _bounded(kept.to_dicts(), MAX_SAVES):
+    for row in bounded(kept.to_dicts(), MAX_SAVES):
         words = f"checkpoint of iteration {row['iteration']} {row['kind']}"
         yield _job(row, f"checkpoint_{row['kind']}", words)
     steps = series.filter(mine & pl.col("finished")).drop_nulls("iteration").sort("iteration")

@@ -161,6 +161,9 @@ class Collector:
     def __init__(self, formats: tuple[LineFormat, ...] = ()) -> None:
         self.hungry = False
         self.sets = NeedleSets(len(needles(formats)))
+        self._orders = np.empty(0, np.bool_)
+        "By the number of a set: whether its lines must be sorted in their order."
+
         self.recognised: Counter[int] = Counter()
         "Lines that a parser understood, by the place of their unit in the batch."
 
@@ -265,9 +268,12 @@ class Collector:
 
         Those taken end with the first that opens a record.
         """
-        orders = np.array([held & self._single != 0 for held in self.sets.held])
+        if len(self._orders) < len(self.sets.held):
+            self._orders = np.array([held & self._single != 0 for held in self.sets.held])
         sets, lengths = found.sets[first:last], found.ends[first:last] - found.starts[first:last]
-        for special in (first + np.flatnonzero(orders[sets] | (lengths > LONG_LINE))).tolist():
+        for special in (
+            first + np.flatnonzero(self._orders[sets] | (lengths > LONG_LINE))
+        ).tolist():
             self._wait(found, first, special)
             line = found.line(special)
             if self._leads:
@@ -427,6 +433,7 @@ class Collector:
         self._batches.clear()
         self._rows.clear()
         self.sets.forget()
+        self._orders = self._orders[: len(self.sets.held)]
         self._waiting = self._waiting_bytes = 0
 
     def _sort_common(self) -> dict[str, pl.DataFrame]:
