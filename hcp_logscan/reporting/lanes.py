@@ -40,6 +40,7 @@ MAX_MARKS: Final = 48
 MAX_ROWS: Final = 12
 """Entries of the table that are shown unfolded."""
 
+_JOB: Final = "the job"
 _TEXT: Final = 300
 _LABEL: Final = 26
 _LEFT: Final = 190
@@ -115,17 +116,17 @@ def story_view(data: ReportData, anchors: Mapping[tuple[str, int], str]) -> Stor
 
     `anchors` maps (file, line) to the finding whose evidence that line is.
     """
+    from hcp_logscan.analysis.timeline import bounded
+
     if not data.stories or not data.stories[0].sentences:
         return None
     told = [(s.attempt, s.sentences) for s in data.stories[1:] if s.attempt is not None]
-    drawn = _kept(data.timeline)
+    drawn: list[TimelineEntry] = bounded(list(data.timeline), MAX_MARKS)
     lane_of, labels = _lanes(drawn)
     xs = _positions(len(drawn))
     lanes = tuple(Lane(_TOP + n * _LANE + _LANE // 2, label) for n, label in enumerate(labels))
     marks = tuple(
-        Mark(
-            x, lanes[lane].y, _role(entry), f"\u00d7{_count(entry):,}" if _count(entry) > 1 else ""
-        )
+        Mark(x, lanes[lane].y, _role(entry), _count(entry))
         for x, lane, entry in zip(xs, lane_of, drawn, strict=True)
     )
     roles = {mark.role for mark in marks}
@@ -147,26 +148,19 @@ def story_view(data: ReportData, anchors: Mapping[tuple[str, int], str]) -> Stor
     )
 
 
-def _kept(entries: Sequence[TimelineEntry]) -> list[TimelineEntry]:
-    """The first third and the last two thirds: how it began, and how it ended."""
-    if len(entries) <= MAX_MARKS:
-        return list(entries)
-    first = MAX_MARKS // 3
-    return [*entries[:first], *entries[len(entries) - (MAX_MARKS - first) :]]
-
-
 def _role(entry: TimelineEntry) -> str:
     return entry.role if entry.role in ROLE_WORDS else "unknown"
 
 
-def _count(entry: TimelineEntry) -> int:
-    return max(len(entry.ranks), 1) if entry.ranks else entry.count
+def _count(entry: TimelineEntry) -> str:
+    many = len(entry.ranks) or entry.count
+    return f"\u00d7{many:,}" if many > 1 else ""
 
 
 def _who(entry: TimelineEntry) -> str:
     if entry.who == "ranks" and entry.ranks:
         return f"ranks {words.ranges(entry.ranks)}"
-    return entry.who
+    return _JOB if entry.who == "job" else entry.who
 
 
 def _lanes(entries: Sequence[TimelineEntry]) -> tuple[list[int], list[str]]:
@@ -178,8 +172,8 @@ def _lanes(entries: Sequence[TimelineEntry]) -> tuple[list[int], list[str]]:
 
     def name(entry: TimelineEntry) -> tuple[int, str]:
         who = _who(entry)
-        if who == "job":
-            return 0, "the job"
+        if who == _JOB:
+            return 0, who
         if who in alone or few:
             return (1 if who in own else 2), who
         return 3, ROLE_WORDS[_role(entry)]
@@ -210,15 +204,14 @@ def _splits(entries: Sequence[TimelineEntry], xs: Sequence[int]) -> list[tuple[i
 
 def _row(entry: TimelineEntry, anchors: Mapping[tuple[str, int], str]) -> Row:
     time = entry.time or ""
-    file, line = entry.file, entry.line
-    placed = file is not None and line is not None
+    place = None if entry.file is None or entry.line is None else (entry.file, entry.line)
     return Row(
         time=f"{time} or later" if time and entry.estimated else time,
-        who=cut("the job" if entry.who == "job" else _who(entry), _TEXT),
+        who=cut(_who(entry), _TEXT),
         role=ROLE_WORDS[_role(entry)],
         what=cut(entry.text, _TEXT),
-        where=f"{file}:{line}" if placed else "",
-        anchor=anchors.get((file, line), "") if file is not None and line is not None else "",
+        where=f"{place[0]}:{place[1]}" if place else "",
+        anchor=anchors.get(place, "") if place else "",
     )
 
 
