@@ -210,7 +210,15 @@ class Collector:
         cleaned = prefixes.clean(line)
         prefix, rest = prefixes.split(cleaned)
         if b"\r" in cleaned:
-            prefix, rest = prefixes.split_after(prefix, cleaned.rpartition(b"\r")[2])
+            parts = cleaned.split(b"\r")
+            # a progress bar shows its last part only; what a collector wrapped was several lines
+            for part in parts[:-1] if leads.wrapped(self._leads) else ():
+                self._feed(number, offset, *prefixes.split_after(prefix, part))
+            prefix, rest = prefixes.split_after(prefix, parts[-1])
+        self._feed(number, offset, prefix, rest)
+
+    def _feed(self, number: int, offset: int, prefix: prefixes.Prefix, rest: bytes) -> None:
+        """Give a line behind its prefix to the open blocks of its stream."""
         mine = self._open.get(prefix.key)
         if not mine:
             return
@@ -218,11 +226,15 @@ class Collector:
         for entry in tuple(mine):
             if entry.silent(number):
                 self._close(prefix.key, entry)
-                continue
-            entry.taken += 1
-            entry.last = number
-            if entry.block.feed(BlockLine(number, offset, text)) or entry.taken >= MAX_BLOCK_LINES:
-                self._close(prefix.key, entry)
+            else:
+                self._give(entry, prefix.key, BlockLine(number, offset, text))
+
+    def _give(self, entry: _Open, key: str, line: BlockLine) -> None:
+        """Let a block have one line of its stream."""
+        entry.taken += 1
+        entry.last = line.number
+        if entry.block.feed(line) or entry.taken >= MAX_BLOCK_LINES:
+            self._close(key, entry)
 
     def _close_silent(self, number: int) -> None:
         """Close blocks that wait in vain: a later line of their stream would come too late."""
@@ -313,11 +325,15 @@ class Collector:
         segments = self._segments(number, offset, cleaned)
         before = prefixes.split(cleaned)[0] if b"\r" in cleaned else prefixes.Prefix()
         wanted = self._wanted(needle_set)
+        begun: list[_Open] = []
         for segment in segments:
             if not segment:
                 continue
             prefix, rest = prefixes.split_after(before, segment)
             text = rest.decode("utf-8", "replace")[:MAX_TEXT]
+            for entry in begun if leads.wrapped(self._leads) else ():
+                if entry in self._open.get(prefix.key, ()):
+                    self._give(entry, prefix.key, BlockLine(number, offset, text))
             for name in wanted:
                 parser = self._by_name[name]
                 if len(segments) > 1 and not any(needle in text for needle in parser.needles):
@@ -327,7 +343,8 @@ class Collector:
                 elif block := parser.opens(BlockLine(number, offset, text)):
                     raw = segment[: len(segment) - len(rest)] if segment == line else b""
                     raw = raw if _SAME_EVERY_TIME.fullmatch(raw) else b""
-                    self._begin(_Open(parser, block, prefix, raw, number))
+                    begun.append(_Open(parser, block, prefix, raw, number))
+                    self._begin(begun[-1])
 
     def _segments(self, number: int, offset: int, line: bytes) -> list[bytes]:
         """A line cut at carriage returns, and where another rank's line begins in it."""

@@ -94,7 +94,7 @@ PARSERS = (
     LineParser(
         name="megatron-padded-vocabulary",
         table="marks",
-        needles=("> padded vocab (size: ",),
+        needles=(" padded vocab (size: ",),
         pattern=r"> padded vocab \(size: [0-9]+\) with [0-9]+ dummy tokens"
         r" \(new size: (?P<value>[0-9]{1,12})\)",
         constants={"kind": "padded_vocabulary"},
@@ -104,7 +104,7 @@ PARSERS = (
     LineParser(
         name="megatron-model-parallel",
         table="paths",
-        needles=("> initialized tensor model parallel with size",),
+        needles=(" initialized tensor model parallel with size",),
         pattern=r"^> initialized tensor model parallel with size [0-9]+",
         constants={"kind": "mpu"},
         sample="> initialized tensor model parallel with size 1",
@@ -113,7 +113,7 @@ PARSERS = (
     LineParser(
         name="bridge-hyper-comm-grid",
         table="paths",
-        needles=("> initialized HyperCommGrid",),
+        needles=(" initialized HyperCommGrid",),
         pattern=r"^> initialized HyperCommGrid\b(?:.*\bcp=(?P<grid_cp>[0-9]+))?",
         constants={"kind": "hyper_comm_grid"},
         sample="> initialized HyperCommGrid with tp=1, pp=1, cp=16, dp=2",
@@ -126,6 +126,10 @@ PARSERS = (
             "> Transformer Engine version ",
             "> Megatron-Core version ",
             "> PyTorch version ",
+            # as Docker's json-file driver spells the first sign
+            "003e Transformer Engine version ",
+            "003e Megatron-Core version ",
+            "003e PyTorch version ",
         ),
         pattern=r"^> (?P<package>Transformer Engine|Megatron-Core|PyTorch) version \.* ?"
         r"(?P<version>[0-9][^\s]*)",

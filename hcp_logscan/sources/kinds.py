@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from hcp_logscan.sources import leads
+
 SNIFF_BYTES: Final = 65_536
 """How much of a file decides what it is."""
 
@@ -18,7 +20,7 @@ _BY_SUFFIX: Final = {
     " .bash"
     " .zsh .slurm .sbatch .pl .rb .lua .sql .mk .cmake .toml .ini .cfg .conf .patch .diff .j2",
     "document": ".md .rst .html .htm .xhtml .tex .pdf .docx .xml .css .svg",
-    "dataset": ".jsonl .json .csv .tsv .parquet .arrow .feather .npy .npz .idx .bin .h5 .hdf5 .lmdb"
+    "dataset": ".json .csv .tsv .parquet .arrow .feather .npy .npz .idx .bin .h5 .hdf5 .lmdb"
     " .mmap .tfrecord .sarif",
     "checkpoint": ".pt .pth .ckpt .safetensors .distcp .metadata .onnx .gguf .index",
     "pickle": ".pkl .pickle .joblib",
@@ -34,8 +36,8 @@ _SUFFIX_KIND: Final = {
 _ARCHIVE: Final = re.compile(
     r"\.(?:zip|tgz|tbz2?|txz|tzst|tar(?:\.(?:gz|zst|xz|bz2))?)$", re.ASCII | re.IGNORECASE
 )
-METRIC_LOGS: Final = frozenset({"logging.jsonl"})
-"""JSON lines that a trainer logs its steps to: ms-swift's."""
+_JSON_LINES: Final = (".jsonl", ".ndjson")
+"""Datasets, what a trainer logs its steps to (ms-swift's), or lines wrapped by a log collector."""
 
 _METRIC_MARKS: Final = (b'"train_speed(', b'"global_step/max_steps"')
 SAVED_CONFIG_SUFFIXES: Final = (".yaml", ".yml")
@@ -78,8 +80,6 @@ def by_name(name: str) -> str | None:
         return "trace or profile"
     for suffix in (".gz", ".zst", ".xz", ".bz2"):
         base = base.removesuffix(suffix)
-    if base in METRIC_LOGS:
-        return None
     stem, dot, suffix = base.rpartition(".")
     if not dot or not stem:
         return None
@@ -138,7 +138,20 @@ def by_content(head: bytes) -> str | None:
         start[:1] in (b"{", b"[")
         and start[1:2] in (b"\n", b"\r", b'"', b" ")
         and b'":' in start[:400]
-        and not any(mark in head for mark in _METRIC_MARKS)
+        and not json_lines_log(head)
     ):
         return "dataset"
     return None
+
+
+def json_lines_log(head: bytes) -> bool:
+    """Whether lines of JSON are a log: steps of a trainer, or lines that a collector wrapped."""
+    return any(mark in head for mark in _METRIC_MARKS) or leads.in_json(head)
+
+
+def by_both(name: str, head: bytes) -> str | None:
+    """The kind of a file whose name does not say enough; None for what may be a log."""
+    kind = by_content(head)
+    if kind is None and name.lower().endswith(_JSON_LINES) and not json_lines_log(head):
+        return "dataset"
+    return kind

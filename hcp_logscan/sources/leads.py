@@ -3,13 +3,15 @@
 ``node01: line`` and ``svc-1  | line`` begin like many a message, so they count only where nearly
 all lines of a file's beginning have them, few names take turns, and the names look like those of
 nodes. Such a file's lines are rewritten to a prefix that cannot be anything else, the one of
-``kubectl logs --prefix``, before they are sorted. Written from the manuals of the tools:
+``kubectl logs --prefix``, before they are sorted. Lines in JSON are `json_lines`, times in a shape
+of their own `habit`. Written from the manuals of the tools:
 
 * pdsh, clush, DeepSpeed's launcher: ``<host>: line``
 * stern: ``<pod> <container> line``, in colours
 * docker compose: ``<service>-<number>  | line``
 * container runtimes and ``kubectl logs --timestamps``: ``2026-03-01T09:14:20.123456789Z line``,
   also behind a pod's name; ``2026-03-01T09:14:20.123456789Z stdout F line`` in files of a kubelet
+* journald and syslog: ``Mar 01 09:14:20 <host> train.sh[4711]: line``, also with ISO times
 * mpirun of Open MPI 5: ``[1,3]<stdout>: line`` with a blank that Open MPI 4 does not print
 * torchrun ``--role rank --tee 3`` (torchtitan's ``run_train.sh``): ``[rank3]:line`` with the LOCAL
   rank, where torch itself prints the global one (``[rank3]: Traceback``, ``[rank3]:[E423 …``,
@@ -22,7 +24,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hcp_logscan.sources import prefixes
+from hcp_logscan.sources import habit, json_lines, prefixes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,6 +85,17 @@ _LEADS: Final = {
         rb"[pod/\g<name>/-] ",
         named=True,
     ),
+    "syslog": _Lead(
+        re.compile(
+            rb"(?:[A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2}|\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}"
+            rb"(?:\.\d{1,9})?(?:Z|[+-]\d{2}:?\d{2})) (?P<name>[A-Za-z0-9][A-Za-z0-9.-]{0,252})"
+            # what these say of the machine is read with their names
+            rb" (?!kernel|systemd|slurm|sshd|CRON|containerd|kubelet|dockerd)"
+            rb"[A-Za-z_][\w.@/-]{0,80}\[\d{1,10}\]:(?: |$)"
+        ),
+        rb"[pod/\g<name>/-] ",
+        named=True,
+    ),
     "time": _Lead(
         re.compile(
             _POD + rb"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6,9}(?:Z|[+-]\d{2}:\d{2})"
@@ -112,17 +125,43 @@ def detect(head: bytes) -> tuple[str, ...]:
     (('role',), ())
     """
     whole, newline, _ = head.rpartition(b"\n")
-    lines = [
-        prefixes.clean(line)[:LINE_BYTES] for line in (whole if newline else head).split(b"\n")
-    ]
-    lines = [line for line in lines if line.strip()][:MAX_LINES]
+    lines = (whole if newline else head).split(b"\n")
     found: list[str] = []
+    if inside := _unwrapped(lines):
+        found.append(json_lines.NAME)
+        lines = inside
+    lines = [prefixes.clean(line)[:LINE_BYTES] for line in lines]
+    lines = [line for line in lines if line.strip()][:MAX_LINES]
+    if (learnt := _learnt(lines)) is not None:
+        found.append(learnt)
+        lines = [habit.strip(learnt, line) for line in lines]
+    named = False
     for name, lead in _LEADS.items():
-        if (lead.named and found) or not _has(lead, lines):
+        if (lead.named and named) or not _has(lead, lines):
             continue
         found.append(name)
+        named |= lead.named
         lines = [lead.pattern.sub(lead.becomes, line, count=1) for line in lines]
     return tuple(found)
+
+
+def _learnt(lines: Sequence[bytes]) -> str | None:
+    """A time in a shape of its own before all lines, behind which any line may stand."""
+    if any(_has(_LEADS[name], lines) for name in ("syslog", "time")):
+        return None
+    for name, rests in habit.candidates(lines):
+        behind = [prefixes.split(rest)[1] for rest in rests]
+        nodes = (lead for lead in _LEADS.values() if lead.named)
+        if habit.passed_on(behind) or any(_has(lead, rests) for lead in nodes):
+            return name
+    return None
+
+
+def _unwrapped(lines: Sequence[bytes]) -> list[bytes]:
+    """The lines inside, where nearly all are objects of a collector; else nothing."""
+    told = [line for line in lines if line.strip()][:MAX_LINES]
+    inside = [text for line in told if (text := json_lines.unwrap(line)) is not None]
+    return inside if len(inside) >= max(MIN_LINES, SHARE * len(told)) else []
 
 
 def _has(lead: _Lead, lines: Sequence[bytes]) -> bool:
@@ -144,7 +183,21 @@ def rewrite(leads: Sequence[str], line: bytes) -> bytes:
     """
     line = prefixes.clean(line)
     for name in leads:
-        match = _LEADS[name].pattern.match(line)
-        if match:
+        if name == json_lines.NAME:
+            inside = json_lines.unwrap(line)
+            line = line if inside is None else prefixes.clean(inside)
+        elif name.startswith(habit.NAME):
+            line = habit.strip(name, line)
+        elif match := _LEADS[name].pattern.match(line):
             line = match.expand(_LEADS[name].becomes) + line[match.end() :]
     return line
+
+
+def wrapped(leads: Sequence[str]) -> bool:
+    """Whether one line of the file may hold several lines of the log."""
+    return json_lines.NAME in leads
+
+
+def in_json(head: bytes) -> bool:
+    """Whether a file that begins so is a log whose lines a collector wrapped in JSON."""
+    return json_lines.NAME in detect(head)

@@ -6,7 +6,8 @@ stripped repeatedly. Each says something about the rank; `analysis.ranks` weighs
 * ``[rank3]:`` torch c10d and Python tracebacks of an initialised job: the **global** rank
 * ``[default3]:`` torchrun ``--tee`` (role, then LOCAL rank; no space behind the colon)
 * `` 3: `` srun ``--label``: the task number, padded to a common width
-* ``[1,3]<stdout>:`` mpirun ``--tag-output``: job and number of the process, as srun's task
+* ``[1,3]<stdout>:`` mpirun ``--tag-output``: job and number of the process, as srun's task;
+  ``[1,mpirank:3,algo-1]<stdout>:`` of SageMaker
 * ``[pod/pretrain-worker-1/pytorch] `` kubectl ``--prefix``: a node; `leads` makes the same of
   ``node01: `` and its like
 * ``ain_fp8_mx/0 `` TorchX and NeMo-Run consoles: end of the role name, replica (a node)
@@ -37,7 +38,10 @@ _BEFORE: Final = r"[\[0-9 ]|[A-Za-z0-9_.-]+/[0-9]"
 
 _GREP: Final = r"[0-9]{1,9}:"
 _LABEL: Final = r" {0,6}(?P<label>[0-9]{1,6}):(?: |$)"
-TAG: Final = r"\[(?:[A-Za-z0-9_.-]{1,80}@)?[0-9]{1,10},(?P<tag>[0-9]{1,7})\]<std(?:out|err|diag)>:"
+TAG: Final = (
+    r"\[(?:[A-Za-z0-9_.-]{1,80}@)?[0-9]{1,10},(?:mpirank:)?(?P<tag>[0-9]{1,7})"
+    r"(?:,[A-Za-z0-9_.-]{1,80})?\]<std(?:out|err|diag)>:"
+)
 _POD: Final = r"\[pod/(?P<host>[A-Za-z0-9_.-]{1,253})/[A-Za-z0-9_.-]{1,63}\](?: |$)"
 _REPLICA: Final = r"[A-Za-z_][A-Za-z0-9_.-]{0,80}/(?P<replica>[0-9]{1,6}) "
 _SKY: Final = (

@@ -132,7 +132,7 @@ class Sorter:
                 return None
             if dump and kinds.dump_content(start):
                 return "dump"
-            kind = kind or kinds.by_content(start)
+            kind = kind or kinds.by_both(packed.unpacked_name(name), start)
         if kind:
             self.skip(kind, name)
             return None
