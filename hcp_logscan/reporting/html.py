@@ -17,8 +17,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hcp_logscan.model.markdown import segments
-from hcp_logscan.reporting import view
 from hcp_logscan.reporting.safe import visible
+from hcp_logscan.reporting.view.page import page as page_view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ def render_html(data: ReportData, *, charts: Charts = "interactive") -> str:
     """
     from markupsafe import Markup
 
-    page = view.page(data)
+    page = page_view(data)
     live = charts == "interactive" and page["charts"]
     script = _asset("report.js") if live else ""
     library, digest = _plotly() if live else ("", "")

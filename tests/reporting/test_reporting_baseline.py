@@ -8,7 +8,9 @@ import polars as pl
 import pytest
 import samples
 
-from hcp_logscan.reporting import baseline, charts
+from hcp_logscan.reporting import baseline
+from hcp_logscan.reporting.charts.chart import charts
+from hcp_logscan.reporting.charts.look import COLOURS
 from hcp_logscan.reporting.html import render_html
 from hcp_logscan.reporting.markdown import render_markdown
 from hcp_logscan.reporting.text import render_text
@@ -20,7 +22,7 @@ def changed(**fields):
 
 
 def chart(data, key):
-    return next(found for found in charts.charts(data) if found.key == key)
+    return next(found for found in charts(data) if found.key == key)
 
 
 def test_text_tells_the_thirds_and_the_first_differences():
@@ -74,7 +76,7 @@ def test_the_baseline_is_one_dashed_line_within_the_range_of_the_run():
     found = chart(samples.beside(), "tflops")
     assert [key.label for key in found.svg.keys] == ["this run", "baseline llama-70b-good"]
     ours, theirs = found.plot["series"]
-    assert theirs["colour"] not in {ours["colour"], *range(charts.COLOURS)}
+    assert theirs["colour"] not in {ours["colour"], *range(COLOURS)}
     assert (theirs["dash"], theirs["mode"]) == ("dash", "lines")
     assert theirs["x"] == ours["x"]
     assert found.svg.lines[1].dash

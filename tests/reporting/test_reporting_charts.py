@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 import samples
 
-from hcp_logscan.reporting import charts
+from hcp_logscan.reporting.charts.chart import charts
+from hcp_logscan.reporting.charts.series import MAX_POINTS, downsample
 from hcp_logscan.reporting.rankmap import rank_map
 
 
@@ -17,7 +18,7 @@ from hcp_logscan.reporting.rankmap import rank_map
 def test_reduced_series_keep_ends_and_extremes(count, gaps):
     generator = random.Random(count)
     points = [(x, None if generator.random() < gaps else generator.random()) for x in range(count)]
-    kept = charts.downsample(points, 100)
+    kept = downsample(points, 100)
     assert len(kept) <= max(100, 0)
     assert [x for x, _ in kept] == sorted({x for x, _ in kept})
     assert set(kept) <= set(points)
@@ -31,23 +32,23 @@ def test_reduced_series_keep_ends_and_extremes(count, gaps):
 
 def test_a_stretch_without_values_stays_a_gap():
     points = [(x, None if 400 <= x < 600 else 1.0) for x in range(1_000)]
-    assert any(y is None for _, y in charts.downsample(points, 50))
+    assert any(y is None for _, y in downsample(points, 50))
 
 
 def test_no_trace_is_longer_than_promised():
-    for chart in charts.charts(samples.huge()):
-        assert all(len(series["x"]) <= charts.MAX_POINTS for series in chart.plot["series"])
+    for chart in charts(samples.huge()):
+        assert all(len(series["x"]) <= MAX_POINTS for series in chart.plot["series"])
         reduced = "reduced to at most 480 points per line (2,000 where the chart is interactive)"
         assert any(reduced in note for note in chart.notes)
 
 
 def test_one_spike_in_a_hundred_thousand_is_drawn():
-    loss = next(chart for chart in charts.charts(samples.huge()) if chart.key == "loss")
+    loss = next(chart for chart in charts(samples.huge()) if chart.key == "loss")
     assert 9999.5 in loss.plot["series"][0]["y"]
 
 
 def test_missing_and_broken_values_are_marked():
-    drawn = {chart.key: chart for chart in charts.charts(samples.inactive())}
+    drawn = {chart.key: chart for chart in charts(samples.inactive())}
     loss, grad = drawn["loss"], drawn["grad"]
     assert [mark["x"] for mark in loss.plot["marks"]] == [[60, 90]]
     assert loss.notes == ("4 lines without a printed loss, the first at iteration 60.",)
@@ -57,7 +58,7 @@ def test_missing_and_broken_values_are_marked():
 
 
 def test_slow_first_iteration_gets_a_log_scale():
-    step = next(c for c in charts.charts(samples.not_requested()) if c.key == "step")
+    step = next(c for c in charts(samples.not_requested()) if c.key == "step")
     assert step.log_scale
     assert step.unit == "ms, log scale"
 
@@ -65,7 +66,7 @@ def test_slow_first_iteration_gets_a_log_scale():
 def test_each_attempt_has_its_line_and_key():
     data = samples.inactive()
     rows = [samples.iteration(attempt, n) for attempt in range(9) for n in range(1, 20)]
-    chart = charts.charts(dataclasses.replace(data, iterations=samples.frame(rows)))[0]
+    chart = charts(dataclasses.replace(data, iterations=samples.frame(rows)))[0]
     assert len(chart.svg.lines) == 9
     assert len(chart.svg.keys) == 9
     looks = {(series["colour"], series["dash"]) for series in chart.plot["series"]}
@@ -75,14 +76,14 @@ def test_each_attempt_has_its_line_and_key():
 def test_legend_of_many_attempts_says_how_many_more():
     data = samples.inactive()
     rows = [samples.iteration(attempt, n) for attempt in range(12) for n in range(1, 5)]
-    chart = charts.charts(dataclasses.replace(data, iterations=samples.frame(rows)))[0]
+    chart = charts(dataclasses.replace(data, iterations=samples.frame(rows)))[0]
     assert chart.svg.keys[-1].label == "and 4 more"
 
 
 def test_attempts_without_the_field_are_counted():
     data = samples.inactive()
     rows = [samples.iteration(0, 1, lm_loss=None), samples.iteration(1, 1)]
-    drawn = charts.charts(dataclasses.replace(data, iterations=samples.frame(rows)))
+    drawn = charts(dataclasses.replace(data, iterations=samples.frame(rows)))
     loss = next(chart for chart in drawn if chart.key == "loss")
     assert "1 attempt printed no loss at all." in loss.notes
 
@@ -90,7 +91,7 @@ def test_attempts_without_the_field_are_counted():
 def test_step_lines_without_numbers_keep_their_order():
     data = samples.inactive()
     rows = [samples.iteration(0, 1, iteration=None, tflops_per_gpu=float(n)) for n in range(3)]
-    chart = charts.charts(dataclasses.replace(data, iterations=samples.frame(rows)))[0]
+    chart = charts(dataclasses.replace(data, iterations=samples.frame(rows)))[0]
     assert chart.plot["series"][0]["x"] == [1, 2, 3]
     assert chart.plot["series"][0]["y"] == [0.0, 1.0, 2.0]
 
@@ -105,7 +106,7 @@ EXTREMES = [
 def test_extreme_values_can_be_drawn(values):
     rows = [samples.iteration(0, n, lm_loss=value) for n, value in enumerate(values)]
     data = dataclasses.replace(samples.inactive(), iterations=samples.frame(rows))
-    loss = next(chart for chart in charts.charts(data) if chart.key == "loss")
+    loss = next(chart for chart in charts(data) if chart.key == "loss")
     assert "nan" not in str(loss.svg)
     assert "inf" not in str(loss.svg)
     assert len(loss.svg.y_ticks) < 20
@@ -113,7 +114,7 @@ def test_extreme_values_can_be_drawn(values):
 
 def test_frames_without_columns_draw_nothing():
     data = dataclasses.replace(samples.inactive(), iterations=pl.DataFrame({"attempt": [0]}))
-    assert charts.charts(data) == ()
+    assert charts(data) == ()
 
 
 def test_rank_map_joins_equal_neighbours():

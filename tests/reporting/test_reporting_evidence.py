@@ -7,16 +7,17 @@ import pytest
 import samples
 
 from hcp_logscan.model.finding import Evidence, Verdict
-from hcp_logscan.reporting import view, words
+from hcp_logscan.reporting import words
 from hcp_logscan.reporting.html import render_html
 from hcp_logscan.reporting.markdown import render_markdown
 from hcp_logscan.reporting.text import render_text
+from hcp_logscan.reporting.view.evidence import channels
 
 FOR_ALL = "decided by configuration, for all ranks"
 
 
 def test_equal_pieces_of_many_ranks_are_told_once():
-    te, recorder, c10d, *rest = view.channels(samples.mixed().verdict)
+    te, recorder, c10d, *rest = channels(samples.mixed().verdict)
     assert [channel.name for channel in (te, recorder, c10d)] == [
         "te_debug",
         "flight_recorder",

@@ -9,11 +9,14 @@ import pytest
 import samples
 
 from hcp_logscan.model.report import Peak
-from hcp_logscan.reporting import charts, peak, view
+from hcp_logscan.reporting import peak
+from hcp_logscan.reporting.charts.chart import charts
+from hcp_logscan.reporting.charts.look import MAX_ABOVE
 from hcp_logscan.reporting.html import render_html
 from hcp_logscan.reporting.limitline import limit_line
 from hcp_logscan.reporting.markdown import render_markdown
 from hcp_logscan.reporting.text import render_text
+from hcp_logscan.reporting.view import numbers as view
 
 ASSUMED = dataclasses.replace(
     samples.H100, assumed=True, bound_tflops=1978.9, explanation="BF16 is assumed."
@@ -23,7 +26,7 @@ BOX = (62.0, 470.0, 14.0, 204.0)
 
 
 def throughput(data):
-    return next(chart for chart in charts.charts(data) if chart.key == "tflops")
+    return next(chart for chart in charts(data) if chart.key == "tflops")
 
 
 def caption(data):
@@ -103,7 +106,7 @@ def test_values_at_the_peak_are_not_above_it():
 def test_marks_are_limited_and_all_values_counted():
     data = samples.measured(*(1900.0 + n % 7 for n in range(3_000)))
     chart = throughput(data)
-    assert len(chart.svg.above) <= charts.MAX_ABOVE
+    assert len(chart.svg.above) <= MAX_ABOVE
     assert "All 3,000 values are above this peak" in caption(data)
 
 
@@ -150,7 +153,7 @@ def test_a_broken_peak_draws_nothing(broken):
 
 
 def test_other_charts_have_no_peak():
-    others = [c for c in charts.charts(samples.measured(412.0)) if c.key != "tflops"]
+    others = [c for c in charts(samples.measured(412.0)) if c.key != "tflops"]
     assert others
     assert all(chart.svg.limit is None and not chart.svg.above for chart in others)
     assert not any("peak" in note for chart in others for note in chart.notes)

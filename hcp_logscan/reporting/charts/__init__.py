@@ -1,0 +1,1 @@
+"""The charts of the report: series, axes, the still drawing and the interactive one."""

@@ -1,0 +1,99 @@
+"""The evidence for the verdict: channels, what they say, and the lines that say it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hcp_logscan.reporting import words
+from hcp_logscan.reporting.view.excerpts import MAX_LINES, Excerpt, excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hcp_logscan.model.finding import Evidence, Verdict
+    from hcp_logscan.reporting.words import Tone
+
+OPEN_PIECES: Final = 2
+"""Lines shown of what a channel says on many ranks: one per level of one rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceView:
+    """What a channel says, once or on many ranks, ready to show."""
+
+    says: str
+    tone: Tone
+    grade: str
+    traits: tuple[str, ...]
+    explanation: str
+    excerpts: tuple[Excerpt, ...]
+    more_excerpts: tuple[Excerpt, ...]
+    hidden: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelView:
+    """One channel: what it is, what it says, and the lines."""
+
+    name: str
+    meaning: str
+    summary: str
+    tone: Tone
+    grade: str
+    lines: str
+    pieces: tuple[EvidenceView, ...]
+    hidden: int
+    "Lines of pieces that are not shown."
+
+
+_SAYS_TONES: Final[Mapping[str, Tone]] = {"active": "good", "inactive": "bad", "neutral": "calm"}
+
+
+def spoken(verdict: Verdict) -> set[str]:
+    """The channels that say something."""
+    return {piece.channel for piece in verdict.evidence}
+
+
+def channels(verdict: Verdict) -> list[ChannelView]:
+    """The channels that say something, strongest first."""
+    found = []
+    for name, meaning in words.CHANNEL_WORDS.items():
+        pieces = [piece for piece in verdict.evidence if piece.channel == name]
+        if pieces:
+            found.append(_channel(name, meaning, pieces))
+    return found
+
+
+def _channel(name: str, meaning: str, pieces: Sequence[Evidence]) -> ChannelView:
+    says = {piece.says for piece in pieces}
+    loud = [word for word in ("active", "inactive") if word in says]
+    joined = words.same_pieces(pieces)
+    tone: Tone = _SAYS_TONES[loud[0]] if len(loud) == 1 else ("bad" if loud else "calm")
+    return ChannelView(
+        name=name,
+        meaning=meaning,
+        summary=" and ".join(loud) or "neutral",
+        tone=tone,
+        grade=min(piece.grade for piece in pieces),
+        lines=words.lines_on_ranks(pieces),
+        pieces=tuple(_piece(same) for same in joined[:MAX_LINES]),
+        hidden=sum(len(same) for same in joined[MAX_LINES:]),
+    )
+
+
+def _piece(pieces: Sequence[Evidence]) -> EvidenceView:
+    first = pieces[0]
+    excerpts = tuple(excerpt(piece.location) for piece in pieces[:MAX_LINES])
+    layers = f"{first.layer_kind} layers" if first.layer_kind else ""
+    many = words.lines_on_ranks(pieces) if len(pieces) > 1 else ""
+    return EvidenceView(
+        says=first.says,
+        tone=_SAYS_TONES[first.says],
+        grade=first.grade,
+        traits=tuple(trait for trait in (layers, many) if trait),
+        explanation=first.explanation,
+        excerpts=excerpts[:OPEN_PIECES],
+        more_excerpts=excerpts[OPEN_PIECES:],
+        hidden=max(len(pieces) - MAX_LINES, 0),
+    )

@@ -1,0 +1,103 @@
+"""Everything that the template of the report needs, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hcp_logscan.reporting import words
+from hcp_logscan.reporting.charts.chart import charts
+from hcp_logscan.reporting.lanes import story_view
+from hcp_logscan.reporting.text import health_line
+from hcp_logscan.reporting.topology import topology_view
+from hcp_logscan.reporting.view.attempts import attempt_view, judged_attempt
+from hcp_logscan.reporting.view.beside import baseline_view
+from hcp_logscan.reporting.view.evidence import channels, spoken
+from hcp_logscan.reporting.view.findings import (
+    MAX_FINDINGS,
+    anchor,
+    evidence_anchors,
+    finding_views,
+    on_charts,
+)
+from hcp_logscan.reporting.view.numbers import numbers
+from hcp_logscan.reporting.view.ranks import MAX_RANKS, map_of_ranks, rank_view
+from hcp_logscan.reporting.view.rules import rule_counts, rules, without_baseline
+from hcp_logscan.reporting.view.settings import facts, parted, settings
+
+if TYPE_CHECKING:
+    from hcp_logscan.model.report import ReportData
+    from hcp_logscan.reporting.words import Tone
+
+MAX_ROWS: Final = 2_000
+
+
+def page(data: ReportData) -> dict[str, Any]:
+    """Everything the template needs, by name."""
+    word, meaning, tone = words.STATUS_WORDS[data.verdict.status]
+    said = data.verdict.summary
+    aside = words.leads_with_progress(data)
+    lead = words.worst(data) if aside else None
+    judged = judged_attempt(data)
+    observed, unobserved = parted(settings(data, judged))
+    drawn = charts(data)
+    found = finding_views(data, [chart.key for chart in drawn])
+    judged_rules, apart = without_baseline(data)
+    return {
+        "data": data,
+        "traits": words.run_traits(data),
+        "status_word": word,
+        "status_meaning": meaning,
+        "sentence": "" if said.rstrip(".") == meaning else said,
+        "tone": words.SEVERITY_TONES[lead.severity] if lead else tone,
+        "aside": aside,
+        "lead": lead,
+        "lead_anchor": anchor(lead) if lead else "",
+        "progress": words.progress(data),
+        "coverage": words.coverage(data.verdict, data.run.world_size),
+        "coverage_share": _share(data),
+        "story": story_view(data, evidence_anchors(data)),
+        "numbers": numbers(data),
+        "counted": words.counted(data.findings),
+        "findings": found,
+        "more_findings": data.findings[MAX_FINDINGS:],
+        "channels": channels(data.verdict),
+        "silent": [name for name in words.CHANNEL_WORDS if name not in spoken(data.verdict)],
+        "charts": drawn,
+        "chart_names": {chart.key: chart.title for chart in drawn},
+        "chart_findings": on_charts(found),
+        "plots": [chart.plot for chart in drawn],
+        "beside": baseline_view(data.comparison),
+        "attempts": [attempt_view(data, attempt) for attempt in data.attempts],
+        "judged": judged,
+        "settings": observed,
+        "unobserved": unobserved,
+        "others_differ": any(setting.others for setting in observed),
+        "full_config": judged.full_config[:MAX_ROWS] if judged else (),
+        "hidden_config": max(len(judged.full_config) - MAX_ROWS, 0) if judged else 0,
+        "facts": facts(judged, compared=data.comparison is not None),
+        "topology": topology_view(data.topology),
+        "rank_map": map_of_ranks(data),
+        "ranks": [rank_view(row) for row in data.ranks[:MAX_RANKS]],
+        "hidden_ranks": max(len(data.ranks) - MAX_RANKS, 0),
+        "rules": rules(judged_rules),
+        "rule_counts": rule_counts(judged_rules),
+        "rules_apart": apart,
+        "health_line": health_line(data),
+        "health_tone": _health_tone(data),
+        "missing_ranks": words.ranges(data.health.ranks_missing),
+        "size": words.size(data.health.bytes),
+    }
+
+
+def _share(data: ReportData) -> int | None:
+    """Confirmed ranks in percent of all, for the meter; None where no rank had to confirm."""
+    if words.configured(data.verdict):
+        return None
+    whole = max(data.verdict.ranks_seen, data.run.world_size or 0)
+    return data.verdict.ranks_confirmed * 100 // whole if data.verdict.ranks_seen else None
+
+
+def _health_tone(data: ReportData) -> Tone:
+    health = data.health
+    lacks = health.unreadable or health.truncated or health.drift or health.ranks_missing
+    return "warn" if lacks else "good"
