@@ -36,6 +36,7 @@ from hcp_logscan.rules.choose import select as select_rules
 from hcp_logscan.rules.choose import with_params
 from hcp_logscan.rules.formats import load_formats
 from hcp_logscan.rules.judge import judge
+from hcp_logscan.rules.levels import levels
 from hcp_logscan.rules.load import load_rules
 from hcp_logscan.sources import excerpt, settings
 from hcp_logscan.sources.discover import Selection
@@ -215,8 +216,8 @@ def scan(
     if redact not in REDACTION_LEVELS:
         raise UsageError(f"redact is {redact!r}; known are {', '.join(REDACTION_LEVELS)}.")
     said = settings.checked(settings.Settings(world_size, gpu, precision, peak_tflops), "")
-    known = load_rules([Path(path) for path in rules])
-    chosen = select_rules(with_params(known, dict(params or {})), select=select, ignore=ignore)
+    known = with_params(load_rules([Path(path) for path in rules]), dict(params or {}))
+    chosen = select_rules(known, select=select, ignore=ignore)
     selection = Selection.of(include, exclude, rank_regex)
     if said.gpu is not None:
         required(said.gpu)
@@ -249,7 +250,9 @@ def scan(
         analysis, comparison = compare(analysis, baseline)
     judgements, findings = judge(chosen, analysis.facts, analysis.events)
     data = replace(
-        _report_data(analysis, comparison, judgements, findings), rules=_rule_texts(chosen)
+        _report_data(analysis, comparison, judgements, findings),
+        rules=_rule_texts(chosen),
+        levels=levels(known, [found.facts for found in analysis.attempts]),
     )
     tables = {**analysis.events, "iterations": analysis.facts["iterations"]}
     whole = replace(data, tables=tables)

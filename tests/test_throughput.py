@@ -255,3 +255,25 @@ def test_nothing_is_explained_where_hierarchical_cp_was_not_asked_for(tmp_path):
     report = run(tmp_path, Job(comm_type="p2p", sizes=None, tflops=1100), H200)
     assert fired(report) == {"HCP101"}
     assert outcome(report, "HCP103") == "clean"
+
+
+def test_levels_of_a_run_that_may_have_been_off_say_what_was_done_then(tmp_path):
+    report = run(tmp_path, Job(stack="bridge-0.3", sizes=None, cp=8, tflops=700), H200)
+    (found,) = report.data.levels
+    assert found.believable == pytest.approx((0.1 * 989.4, 0.75 * 989.4))
+    assert found.if_cp_off == report.data.attempts[0].facts["tflops_if_cp_off"]
+    assert found.cp_size == 8
+
+
+def test_levels_follow_the_parameters_of_rules_that_are_left_out_too(tmp_path):
+    params = {"HCP102": {"max_share": 0.6}}
+    report = run(tmp_path, Job(tflops=420), H200, params=params, ignore=["HCP1"])
+    assert report.data.levels[0].believable == pytest.approx((0.1 * 989.4, 0.6 * 989.4))
+
+
+def test_nothing_unknown_or_settled_has_a_level(tmp_path):
+    (found,) = run(tmp_path, FLAT, H200).data.levels
+    assert found.believable is not None
+    assert (found.if_cp_off, found.cp_size) == (None, None)
+    (found,) = run(tmp_path / "unknown", Job(tflops=420)).data.levels
+    assert found.believable is None

@@ -110,6 +110,18 @@ def explanation(
     }
 
 
+def rate_if_off(known: Mapping[str, Any]) -> float | None:
+    """TFLOP/s/GPU that were done if context parallelism was silently off; None if it cannot be.
+
+    `known` are the facts of the attempt, verdict included.
+    """
+    done, cp_size = known["tflops_if_cp_off"], known["cp_size"]
+    asked = "a2a+p2p" in (known["cp_comm_type"] or "")
+    if done is None or not asked or cp_size <= 1 or known["verdict_status"] in _SETTLED:
+        return None
+    return float(done)
+
+
 def _candidates(
     known: Mapping[str, Any], found: Shape | None, hardware: Hardware
 ) -> Iterator[tuple[str, float, str]]:
@@ -124,9 +136,7 @@ def _candidates(
     error, own = known["formula_error"], known["formula_tflops"]
     if error is not None and error > _APART and own < rate:
         yield "formula", own, f"Explained by its formula (HCP111): Megatron's gives {own:,.0f}"
-    done, cp_size = known["tflops_if_cp_off"], known["cp_size"]
-    asked = "a2a+p2p" in (known["cp_comm_type"] or "")
-    if done is not None and asked and cp_size > 1 and known["verdict_status"] not in _SETTLED:
+    if (done := rate_if_off(known)) is not None:
         told = f"{done:,.0f} were done"
         yield "cp_off", done, f"Explained by context parallelism that was off: {told}"
     faster = [

@@ -252,6 +252,26 @@ class Peak:
 
 
 @dataclass(frozen=True, slots=True)
+class RateLevels:
+    """What the printed TFLOP/s/GPU of one attempt are read against; in TFLOP/s per GPU."""
+
+    attempt: int
+
+    believable: tuple[float, float] | None = None
+    """Least and most that training reaches here: these shares of the dense peak are parameters of
+    the rules HCP103 (`believable_from`) and HCP102 (`max_share`). None unless GPU and precision are
+    known."""
+
+    if_cp_off: float | None = None
+    """The median printed rate with the attention divided by the CP size: what was done if context
+    parallelism was off. None where it was not asked for as a2a+p2p, where its verdict is settled
+    otherwise, and where rate, CP size or model shape are not known."""
+
+    cp_size: int | None = None
+    "That CP size; None where `if_cp_off` is."
+
+
+@dataclass(frozen=True, slots=True)
 class RuleText:
     """What a report can say of a rule, whether it fired or not."""
 
@@ -344,6 +364,9 @@ class ReportData:
 
     peak: Peak | None = None
     "Of the judged attempt; None where neither a GPU nor an architecture is known."
+
+    levels: tuple[RateLevels, ...] = ()
+    "One per attempt, in their order."
 
     comparison: Comparison | None = None
     "With the baseline; None where none was given."
