@@ -478,6 +478,15 @@ ITERATION_FACTS: Final[Mapping[str, Fact]] = {
     "grad_norm_deviations_of_two": Fact(
         _FLOAT, "as lm_loss_deviations_of_two, of the gradient norm", _LAST
     ),
+    "grad_norm_surprise": Fact(
+        _FLOAT,
+        "minus the natural logarithm of the chance that a line is so high, if the tail of up to"
+        " 1024 lines before it is a power law",
+        _LAST,
+    ),
+    "grad_norm_surprise_of_two": Fact(
+        _FLOAT, "as lm_loss_deviations_of_two, of this surprise", _LAST
+    ),
     "grad_norm_before": Fact(_INT, "as lm_loss_before, of the gradient norm", _LAST),
     "grad_norm_recent": Fact(
         _FLOAT, "median gradient norm of the last whole block of eight lines", _LAST

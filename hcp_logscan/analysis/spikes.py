@@ -6,6 +6,14 @@ by factors, so a loss near 0 scatters as widely as one of 2, and a line far out 
 scatter of this run explains. Medians and absolute deviations from them are taken of blocks of eight
 lines and then over blocks: neither is moved by a spike shorter than half a window, and a million
 lines cost a few passes. The comparison is with the past only, so the decay of a beginning is none.
+
+Scatter tells little of the tail: gradient norms of healthy runs may follow power laws, in which one
+line in a thousand is a hundred times the usual one. So a line is also measured by its *surprise*. A
+power law is an exponential in logarithms, and there the mean distance of the highest of eight from
+the next one is that of the exponential (A. Renyi, *On the theory of order statistics*, 1953). With
+the mean m of n such distances, of up to `TAIL_BLOCKS` blocks, a line that stands x above the usual
+highest of eight comes with probability (1 + x / (n m))^-n; the surprise is minus its logarithm.
+Tails that are lighter, as of lognormal noise, are less surprising than that, never more.
 """
 
 from __future__ import annotations
@@ -38,7 +46,12 @@ FIRST_BLOCKS: Final = 4
 """Blocks of the beginning, which gradual growth has to surpass."""
 
 
-_COLUMNS: Final = ("usual", "deviations", "before", "recent", "lowest", "first")
+_OF_LOSS: Final = ("usual", "deviations", "deviations_of_two", "before")
+
+TAIL_BLOCKS: Final = 128
+"""Blocks that tell how heavy the tail is."""
+
+_COLUMNS: Final = ("usual", "deviations", "before", "recent", "lowest", "first", "surprise")
 
 
 def columns(rows: pl.DataFrame) -> pl.DataFrame:
@@ -68,9 +81,7 @@ def _of_attempt(rows: pl.DataFrame) -> pl.DataFrame:
     warms_up = (pl.int_range(pl.len()) < rate.arg_max()) & rate.is_not_null()
     return pl.concat(
         [
-            loss.select(
-                pl.col("usual", "deviations", "deviations_of_two", "before").name.prefix("lm_loss_")
-            ),
+            loss.select(pl.col(*_OF_LOSS).name.prefix("lm_loss_")),
             norm.select(pl.all().name.prefix("grad_norm_")),
             rows.select(
                 soon.alias("not_finite_soon"),
@@ -113,6 +124,7 @@ def _compared(values: pl.Series) -> pl.DataFrame:
             "recent": middles.exp(),
             "lowest": usual.cum_min().exp(),
             "first": usual.gather(beginning).exp(),
+            **_tail(logs, many),
         }
     )
     rest = block.slice(BLOCK)
@@ -121,13 +133,39 @@ def _compared(values: pl.Series) -> pl.DataFrame:
         .with_columns(
             ((logs.slice(BLOCK) - pl.col("_level")) / pl.col("_scatter")).alias("deviations"),
             (rest.clip(upper_bound=BLOCKS) * BLOCK).alias("before"),
+            _surprise(logs.slice(BLOCK)).alias("surprise"),
         )
         .select(_COLUMNS)
     )
     found = pl.concat([_head(values.head(BLOCK)), later])
-    high = pl.col("deviations")
+    return found.with_columns(_of_two(name) for name in ("deviations", "surprise"))
+
+
+def _of_two(name: str) -> pl.Expr:
+    """What a line and one beside it are both above."""
+    high = pl.col(name)
     beside = pl.max_horizontal(high.shift(1), high.shift(-1))
-    return found.with_columns(pl.min_horizontal(high, beside).alias("deviations_of_two"))
+    return pl.min_horizontal(high, beside).alias(f"{name}_of_two")
+
+
+def _tail(logs: pl.Series, many: int) -> dict[str, pl.Series]:
+    """Of the blocks up to each: the usual highest line, the distance to the next, and how many."""
+    if not many:
+        return {name: pl.Series(dtype=pl.Float64) for name in ("_highest", "_apart", "_tails")}
+    ordered = logs.head(many * BLOCK).reshape((many, BLOCK)).arr.sort(descending=True)
+    highest, next_one = ordered.arr.get(0), ordered.arr.get(1)
+    apart = (highest - next_one).rolling_mean(TAIL_BLOCKS, min_samples=1)
+    return {
+        "_highest": highest.rolling_median(BLOCKS, min_samples=1),
+        "_apart": apart.clip(lower_bound=QUIETEST),
+        "_tails": pl.int_range(1, many + 1, eager=True).clip(upper_bound=TAIL_BLOCKS),
+    }
+
+
+def _surprise(logs: pl.Series) -> pl.Expr:
+    """Minus the logarithm of the chance of a line that high; 0 for one that is not."""
+    beyond = (logs - pl.col("_highest")).clip(lower_bound=0.0)
+    return pl.col("_tails") * (beyond / (pl.col("_tails") * pl.col("_apart"))).log1p()
 
 
 def _head(values: pl.Series) -> pl.DataFrame:
@@ -141,6 +179,7 @@ def _head(values: pl.Series) -> pl.DataFrame:
             "recent": values.rolling_median(BLOCK, min_samples=1),
             "lowest": earlier,
             "first": earlier,
+            "surprise": pl.Series([None] * values.len(), dtype=pl.Float64),
         }
     )
 
