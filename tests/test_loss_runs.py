@@ -1,5 +1,7 @@
 """Loss health over whole logs: what a message hints at, and what a restart shows."""
 
+import math
+
 import pytest
 
 from hcp_logscan import scan
@@ -90,3 +92,24 @@ def test_a_restart_that_goes_on_is_quiet(tmp_path):
     assert not {one.rule for one in found.findings} & {"HCP106", "HCP110", "HCP204", "HCP209"}
     outcomes = {(one.rule, one.attempt): one.outcome for one in found.data.judgements}
     assert outcomes["HCP110", 1] == outcomes["HCP209", 1] == "clean"
+
+
+def noisy(i, level):
+    """A loss of this level in a line, with noise of 1 %."""
+    return f"{level * (1.0 + 0.01 * math.sin(12.9898 * i * i)):.6E}"
+
+
+def test_a_loss_that_grows_slowly_is_found_and_says_where(tmp_path):
+    levels = {i: 2.3 * max(1.0, math.exp((i - 500) / 2_000)) for i in range(1, 1_501)}
+    found = report(tmp_path, *(line(i, loss=noisy(i, level)) for i, level in levels.items()))
+    (growth,) = (one for one in found.findings if one.rule == "HCP204")
+    assert 900 < growth.iteration < 1_100
+    assert "Its level rose from 2.5" in growth.message
+    assert growth.message.endswith("and did not come back.")
+
+
+def test_a_jump_behind_a_resume_is_no_growth(tmp_path):
+    before = [line(i, loss=noisy(i, 2.31)) for i in range(1, 601)]
+    after = [line(i, loss=noisy(i, 3.31)) for i in range(501, 1_101)]
+    found = report(tmp_path, *before, DUMP.format(cp=4, fp4="None"), *after)
+    assert {one.rule for one in found.findings} & {"HCP204", "HCP209"} == {"HCP209"}

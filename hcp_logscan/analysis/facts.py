@@ -473,6 +473,30 @@ ITERATION_FACTS: Final[Mapping[str, Fact]] = {
         "lines that the loss is compared with; 0 where this line has none, null where none has",
         _LAST,
     ),
+    "lm_loss_lowest": Fact(
+        _FLOAT,
+        "lowest level of the loss so far, since the learning rate last rose; the level is the"
+        " running median of up to 96 lines, null for the first 32",
+        _LAST,
+    ),
+    "lm_loss_kept": Fact(
+        _FLOAT, "lowest level from this line to the end of the attempt: what it never fell below"
+    ),
+    "lm_loss_climb_lines": Fact(
+        _INT,
+        "lines in which the level rose from the lowest fifth of the rise that it kept until the end"
+        " to the highest fifth; 0 before they begin, and where nothing was kept",
+    ),
+    "lm_loss_climb_rising": Fact(
+        _FLOAT, "share of the sixteen parts of these lines that are higher than the one before"
+    ),
+    "lm_loss_climb_largest": Fact(
+        _FLOAT, "share of the climb that the largest step between two of these parts makes"
+    ),
+    "lm_loss_returned": Fact(
+        _FLOAT, "largest rise of the level that the loss came back from before; 0 as above"
+    ),
+    "lm_loss_growth": Fact(_STR, "the climb in words; empty as above"),
     "grad_norm_usual": Fact(_FLOAT, "as lm_loss_usual, of the gradient norm", _LAST),
     "grad_norm_deviations": Fact(_FLOAT, "as lm_loss_deviations, of the gradient norm", _LAST),
     "grad_norm_deviations_of_two": Fact(

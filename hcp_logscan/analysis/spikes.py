@@ -22,6 +22,8 @@ from typing import Final
 
 import polars as pl
 
+from hcp_logscan.analysis import growth
+
 BLOCK: Final = 8
 """Lines of a block; also those that a first comparison with scatter needs before it."""
 
@@ -55,10 +57,10 @@ _COLUMNS: Final = ("usual", "deviations", "before", "recent", "lowest", "first",
 
 
 def columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """The facts about spikes, a row for each of `rows`, which are ordered by attempt.
+    """The facts about spikes and growth, a row for each of `rows`, which are ordered by attempt.
 
-    Reads `attempt`, `lm_loss`, `grad_norm`, `lm_loss_finite`, `grad_norm_finite`, `learning_rate`,
-    `producer` and `cut`. Columns are those of `ITERATION_FACTS`, described there.
+    Reads `attempt`, `iteration`, `lm_loss`, `grad_norm`, `lm_loss_finite`, `grad_norm_finite`,
+    `learning_rate`, `producer` and `cut`. Columns are those of `ITERATION_FACTS`, described there.
     """
     parts = [_of_attempt(part) for part in rows.partition_by("attempt", maintain_order=True)]
     return pl.concat(parts) if parts else _of_attempt(rows)
@@ -82,6 +84,7 @@ def _of_attempt(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(
         [
             loss.select(pl.col(*_OF_LOSS).name.prefix("lm_loss_")),
+            growth.columns(rows).select(pl.all().name.prefix("lm_loss_")),
             norm.select(pl.all().name.prefix("grad_norm_")),
             rows.select(
                 soon.alias("not_finite_soon"),

@@ -1,0 +1,165 @@
+"""Growth of the loss that is no jump: slow divergence, told by levels, not by lines.
+
+The *level* is the running median of the medians of blocks of eight lines, in logarithms: spikes and
+noise hardly move it, and a step stays a step. What counts is the rise that the loss *kept*: from
+the lowest level to the lowest one behind, so a rise that the loss came back from is none. The
+lowest level is that since the learning rate last rose: warm-up and restarts raise the loss rightly.
+
+The *climb* is where the level left the lowest fifth of that rise for good, up to where it stayed in
+the highest fifth. Divided into `PARTS` parts, a divergence rises in nearly all of them and by about
+as much; a change of the data mixture or of the sequence length is a step or a staircase: it rises
+in few parts, and in each by a large share of the whole.
+
+A series with values at or below zero, or in which many lines leave the loss out as Megatron does
+with a negative one, is an objective and no loss: it has no climb.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BLOCK: Final = 8
+"""Lines of a block."""
+
+BLOCKS: Final = 12
+"""Blocks of the running median; and `LEAST` before there is one."""
+
+LEAST: Final = 4
+
+PARTS: Final = 16
+"""Parts of a climb, each of a block at least: a step moves the level for `BLOCKS` blocks only."""
+
+OUTER: Final = 0.2
+"""Share of the kept rise that is left out at either end of a climb."""
+
+OBJECTIVE: Final = 0.1
+"""Share of lines with a gradient norm and without a loss from which on that is no loss."""
+
+_RISES: Final = 1.0 + 1e-6
+"""Factor by which a learning rate rises: more than the digits of a printed one."""
+
+_NONE: Final = {"climb_lines": 0, "climb_rising": 0.0, "climb_largest": 1.0, "returned": 0.0}
+
+
+def columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """The facts about growth, a row for each of the rows of one attempt.
+
+    Reads `iteration`, `lm_loss`, `grad_norm`, `learning_rate` and `cut`. Columns are those of
+    `ITERATION_FACTS`, described there.
+    """
+    loss, whole = pl.col("lm_loss"), ~pl.col("cut").fill_null(value=False)
+    given = rows.select((whole & loss.is_finite() & (loss > 0)).fill_null(value=False)).to_series()
+    used = rows.filter(given)
+    many = used.height // BLOCK
+    blocks = _blocks(used.head(many * BLOCK), many)
+    if many and _is_objective(rows):
+        blocks = blocks.with_columns(**_NONE, growth=pl.lit(""))
+    # a line is told by the block before its own
+    behind = (given.cum_sum().cast(pl.Int64) - 1) // BLOCK - 1
+    place = pl.select(pl.when(given & (behind >= 0)).then(behind)).to_series()
+    if not given.any():
+        return blocks.select(pl.all().gather(place)).with_columns(growth=pl.lit(""))
+    return blocks.select(pl.all().gather(place)).with_columns(
+        *(pl.col(name).fill_null(value) for name, value in _NONE.items()),
+        pl.col("growth").fill_null(""),
+    )
+
+
+def _is_objective(rows: pl.DataFrame) -> bool:
+    loss, norm = pl.col("lm_loss"), pl.col("grad_norm")
+    left_out = rows.filter(loss.is_null(), norm.is_finite()).height
+    return rows.filter(loss <= 0).height > 0 or left_out > OBJECTIVE * rows.height
+
+
+def _blocks(used: pl.DataFrame, many: int) -> pl.DataFrame:
+    """Facts of each block; `used` holds the lines of whole blocks."""
+    shape = (many, BLOCK)
+    rate = used["learning_rate"].reshape(shape).arr.max() if many else used["learning_rate"]
+    frame = pl.DataFrame(
+        {
+            "middle": used["lm_loss"].log().reshape(shape).arr.median() if many else [],
+            "rate": rate.forward_fill(),
+            "iteration": used["iteration"].gather_every(BLOCK),
+        },
+        schema_overrides={"middle": pl.Float64},
+    )
+    rises = (pl.col("rate") > pl.col("rate").shift(1) * _RISES).fill_null(value=False)
+    level = pl.col("middle").rolling_median(BLOCKS, min_samples=LEAST)
+    frame = frame.with_columns(rises.cum_sum().alias("since"))
+    frame = frame.with_columns(level.over("since").alias("level"))
+    frame = frame.with_columns(
+        pl.col("level").cum_min().over("since").alias("lowest"),
+        pl.col("level").cum_min(reverse=True).alias("kept"),
+    )
+    climbs = [_with_climb(part) for part in _segments(frame)]
+    return pl.concat(climbs).select(pl.col("lowest", "kept").exp(), *_NONE, "growth")
+
+
+def _segments(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Blocks between two rises of the learning rate; those too short for a climb in one piece."""
+    at = short = 0
+    for length in frame["since"].rle().struct.field("len").to_list():
+        if length < LEAST + PARTS:
+            short += length
+            continue
+        yield frame.slice(at, short)
+        yield frame.slice(at + short, length)
+        at, short = at + short + length, 0
+    yield frame.slice(at)
+
+
+def _with_climb(blocks: pl.DataFrame) -> pl.DataFrame:
+    """The blocks of one segment with the facts of its climb on those that belong to it."""
+    nothing = blocks.with_columns(
+        *(pl.lit(value).alias(name) for name, value in _NONE.items()), growth=pl.lit("")
+    )
+    known = blocks.drop_nulls("level")
+    if known.height < PARTS or known["since"].n_unique() > 1:
+        return nothing
+    level, kept, lowest = known["level"], known["kept"], float(known["lowest"][-1])
+    rise = float(kept[-1]) - lowest
+    if rise <= 0.0:
+        return nothing
+    first = int(str((level <= lowest + OUTER * rise).arg_true().max()))
+    last = int(str((kept >= lowest + (1.0 - OUTER) * rise).arg_max()))
+    climb = level.slice(first, last - first + 1)
+    if climb.len() < PARTS:
+        return nothing
+    cuts = [part * climb.len() // PARTS for part in range(PARTS + 1)]
+    middles = pl.Series([climb.slice(a, b - a).median() for a, b in pairwise(cuts)])
+    steps = middles.diff().drop_nulls()
+    before = level.head((level.arg_min() or 0) + 1).exp()
+    whole = middles[-1] - middles[0]
+    facts = {
+        "climb_lines": climb.len() * BLOCK,
+        "climb_rising": float(str((steps > 0).mean())),
+        "climb_largest": min(float(str(steps.max())) / whole, 1.0) if whole > 0 else 1.0,
+        "returned": float(str((before - before.cum_min()).max())),
+    }
+    begins = blocks.height - known.height + first
+    inside = pl.int_range(pl.len()) >= begins
+    text = _words(known, first, last)
+    return nothing.with_columns(
+        *(
+            pl.when(inside).then(value).otherwise(_NONE[name]).alias(name)
+            for name, value in facts.items()
+        ),
+        growth=pl.when(inside).then(pl.lit(text)).otherwise(pl.lit("")),
+    )
+
+
+def _words(blocks: pl.DataFrame, first: int, last: int) -> str:
+    """Where the climb began and where it stays."""
+    points = []
+    for at in (first, last):
+        iteration = blocks["iteration"][at]
+        where = "" if iteration is None else f" (iteration {iteration:,})"
+        points.append(f"{math.exp(blocks['level'][at]):.4g}{where}")
+    return f"Its level rose from {points[0]} to {points[1]} and did not come back."
