@@ -14,6 +14,7 @@ _LETTER: Final = 6.3
 
 _TALL: Final = 13.0
 _GAP: Final = 5.0
+_DENSE: Final = 10
 _STEPS: Final = 8
 """Places looked at on each piece of a line: a long piece may cross the label between its ends."""
 
@@ -43,8 +44,11 @@ def limit_line(
     *,
     dash: str,
     box: tuple[float, float, float, float],
+    sides: Sequence[bool] = (True, False),
 ) -> LimitLine:
     """The line at height `y`; `box` is left, right, top and bottom of the drawing.
+
+    `sides` are those where the label may stand, True for above the line.
 
     The label stands at the end and on the side where the fewest points of `lines` lie.
     """
@@ -52,8 +56,8 @@ def limit_line(
     width = min(len(label) * _LETTER, right - left)
     points = [place for line in lines for place in _along(line)]
     found: list[tuple[int, LimitLine]] = []
-    sides = [above for above in (True, False) if (y - top if above else bottom - y) > _TALL + _GAP]
-    for above in sides or [True]:
+    roomy = [above for above in sides if (y - top if above else bottom - y) > _TALL + _GAP]
+    for above in roomy or [True]:
         for start in (True, False):
             x = left + 4 if start else right - 2
             text_y = y - _GAP if above else y + _TALL
@@ -65,6 +69,20 @@ def limit_line(
             line = LimitLine(y, label, dash, x, text_y, "start" if start else "end", above)
             found.append((covered, line))
     return min(found, key=lambda pair: pair[0])[1]
+
+
+def across(y: float, box: tuple[float, float, float, float]) -> list[Place]:
+    """A line from the left to the right of the box, as dense as the labels are wide."""
+    left, right, *_ = box
+    return [(float(x), y) for x in range(int(left), int(right) + 1, _DENSE)]
+
+
+def label_area(line: LimitLine) -> list[Place]:
+    """Places all over a label, which another one should not cover."""
+    width = len(line.label) * _LETTER
+    first = line.x if line.anchor == "start" else line.x - width
+    steps = [first + step for step in range(0, int(width) + _DENSE, _DENSE)]
+    return [(x, line.text_y + shift) for shift in (-10, 2) for x in steps]
 
 
 def _along(line: Sequence[Place]) -> Iterable[Place]:

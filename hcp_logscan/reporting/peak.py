@@ -52,15 +52,16 @@ def limit(peak: Peak | None) -> Limit | None:
     """The line to draw; None where nothing is known."""
     if peak is None:
         return None
-    if _positive(peak.tflops):
+    if positive(peak.tflops):
         return Limit(peak.tflops, exact=True, label=f"{_name(peak)}, {figure(peak.tflops)}")
-    if _positive(peak.bound_tflops):
+    if positive(peak.bound_tflops):
         who = f"{cut(peak.gpu, _NAME)} does at most" if peak.gpu else _NO_GPU
         return Limit(peak.bound_tflops, exact=False, label=f"{who} {figure(peak.bound_tflops)}")
     return None
 
 
-def _positive(value: float | None) -> TypeGuard[float]:
+def positive(value: float | None) -> TypeGuard[float]:
+    """Whether it is a number that can be a rate."""
     return value is not None and math.isfinite(value) and value > 0
 
 
@@ -75,15 +76,14 @@ def _name(peak: Peak) -> str:
     return f"{assumed}dense {peak.precision.upper()} peak{gpu}"
 
 
-def fits(found: Limit, values: Sequence[float], *, log_scale: bool) -> bool:
-    """Whether the axis can hold the limit without flattening the series.
+def near(tflops: float, values: Sequence[float], *, log_scale: bool) -> bool:
+    """Whether the axis can hold a level without flattening the series.
 
-    >>> line = Limit(1000.0, exact=True, label="")
-    >>> fits(line, [400.0, 420.0], log_scale=False), fits(line, [20.0], log_scale=False)
+    >>> near(1000.0, [400.0, 420.0], log_scale=False), near(1000.0, [20.0], log_scale=False)
     (True, False)
     """
-    near = NEAR_LOG if log_scale else NEAR
-    return bool(values) and min(values) / near <= found.tflops <= max(values) * near
+    factor = NEAR_LOG if log_scale else NEAR
+    return bool(values) and min(values) / factor <= tflops <= max(values) * factor
 
 
 def share(data: ReportData) -> str:
@@ -108,7 +108,7 @@ def traits(peak: Peak) -> str:
     """What the figure is of, and who says so, for its place among the key numbers."""
     precision = f"{peak.precision.upper()}{' (assumed)' if peak.assumed else ''}"
     who = cut(peak.gpu, _NAME) if peak.gpu else ""
-    if not _positive(peak.tflops):
+    if not positive(peak.tflops):
         who = f"{who} does no more" if who else "no GPU of this kind does more"
     return _commas(precision, who, origin(peak))
 

@@ -10,6 +10,7 @@ import pytest
 import samples
 
 from hcp_logscan import scan
+from hcp_logscan.model.report import RateLevels, ReportData
 from hcp_logscan.reporting.html import render_html
 from hcp_logscan.reporting.json import render_json
 from hcp_logscan.reporting.markdown import render_markdown
@@ -21,15 +22,21 @@ KEYS = ("tflops", "loss", "step", "grad")
 OPEN = "el => el.checkVisibility({contentVisibilityAuto: true, visibilityProperty: true})"
 
 
+LEVELS = RateLevels(1, believable=(98.94, 742.05), if_cp_off=493.2, cp_size=16)
+
+
+def inactive() -> ReportData:
+    return dataclasses.replace(samples.inactive(), peak=samples.H100, levels=(LEVELS,))
+
+
 @pytest.fixture(scope="module")
 def interactive() -> str:
-    return render_html(dataclasses.replace(samples.inactive(), peak=samples.H100))
+    return render_html(inactive())
 
 
 @pytest.fixture(scope="module")
 def static() -> str:
-    data = dataclasses.replace(samples.inactive(), peak=samples.H100)
-    return render_html(data, charts="static")
+    return render_html(inactive(), charts="static")
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +50,8 @@ def drawn(watch, interactive):
 def test_report_opens_from_a_file_and_draws_every_chart(drawn):
     for key in KEYS:
         assert drawn.page.locator(f"#chart-{key} .live .scatterlayer .trace").count() >= 1
-    label = drawn.page.locator("#chart-tflops .live").get_by_text("dense BF16 peak of H100 SXM")
-    assert label.count() == 1
+    for label in ("dense BF16 peak of H100 SXM", "believable: 99 to 742", "if CP was off"):
+        assert drawn.page.locator("#chart-tflops .live").get_by_text(label).count() == 1, label
     drawn.is_calm()
 
 
@@ -105,6 +112,8 @@ def _carries_everything(report):
         "logs/rank_00003.log:812",
         "The median is 193 % of it.",
         "dense BF16 peak of H100 SXM, 989.4",
+        "believable: 99 to 742",
+        "if CP was off (attention ÷ 16): 493",
         "argument_59",
         "time limit reached",
         "not a gzip file",
@@ -165,8 +174,7 @@ def test_a_hostile_run_stays_text(watch, tmp_path):
 @pytest.fixture(scope="module")
 def phone(watch):
     """Hostile text in every field, on a phone, every chart drawn."""
-    data = dataclasses.replace(samples.inactive(), peak=samples.H100)
-    report = watch(render_html(samples.filled(data, samples.HOSTILE)), **PHONE)
+    report = watch(render_html(samples.filled(inactive(), samples.HOSTILE)), **PHONE)
     report.page.wait_for_timeout(200)
     report.early = report.page.evaluate("typeof window.Plotly")
     report.scroll_through()
@@ -223,6 +231,6 @@ def test_a_phone_scrolls_in_one_direction(watch, make):
 
 
 def test_overlong_values_do_not_widen_the_page(watch):
-    data = samples.filled(dataclasses.replace(samples.inactive(), peak=samples.H100), WIDE)
+    data = samples.filled(inactive(), WIDE)
     report = watch(render_html(data, charts="static"), **PHONE)
     assert report.fits_its_width()

@@ -35,8 +35,8 @@ def caption(data):
 
 def test_a_known_peak_is_a_solid_labelled_line():
     chart = throughput(samples.measured(400.0, 410.0, 420.0))
-    assert chart.svg.limit.label == "dense BF16 peak of H100 SXM, 989.4"
-    assert chart.svg.limit.dash == ""
+    assert chart.svg.behind.limit.label == "dense BF16 peak of H100 SXM, 989.4"
+    assert chart.svg.behind.limit.dash == ""
     assert chart.plot["limit"] == {
         "y": 989.4,
         "label": "dense BF16 peak of H100 SXM, 989.4",
@@ -48,14 +48,14 @@ def test_a_known_peak_is_a_solid_labelled_line():
 
 def test_a_bound_is_a_dashed_line_that_says_so():
     chart = throughput(samples.measured(400.0, 410.0, 420.0, peak=samples.HOPPER))
-    assert chart.svg.limit.label == "no GPU of this kind does more than 989.5"
-    assert chart.svg.limit.dash
+    assert chart.svg.behind.limit.label == "no GPU of this kind does more than 989.5"
+    assert chart.svg.behind.limit.dash
     assert chart.plot["limit"]["dash"] == "dash"
 
 
 def test_the_axis_holds_a_near_peak():
     svg = throughput(samples.measured(400.0, 410.0, 420.0)).svg
-    assert svg.top <= svg.limit.y < min(dot[1] for dot in _places(svg))
+    assert svg.top <= svg.behind.limit.y < min(dot[1] for dot in _places(svg))
     assert svg.y_range[1] >= 989.4
 
 
@@ -71,7 +71,7 @@ def _places(svg):
 def test_a_far_peak_does_not_flatten_the_series(rate, where):
     data = samples.measured(rate, rate * 1.01, rate * 0.99)
     chart = throughput(data)
-    assert chart.svg.limit is chart.plot["limit"] is None
+    assert chart.svg.behind.limit is chart.plot["limit"] is None
     heights = [y for _, y in _places(chart.svg)]
     assert max(heights) - min(heights) > 90  # of 190
     assert f"The line of 989.4 lies far {where} the series and is not drawn" in caption(data)
@@ -79,13 +79,13 @@ def test_a_far_peak_does_not_flatten_the_series(rate, where):
 
 @pytest.mark.parametrize(("rate", "drawn"), [(989.4 / 4, True), (989.4 / 4 - 1, False)])
 def test_a_linear_axis_reaches_four_times_the_series(rate, drawn):
-    assert (throughput(samples.measured(rate, rate, rate)).svg.limit is not None) is drawn
+    assert (throughput(samples.measured(rate, rate, rate)).svg.behind.limit is not None) is drawn
 
 
 def test_a_logarithmic_axis_reaches_further():
     chart = throughput(samples.measured(400.0, *[30.0] * 20))
     assert chart.log_scale
-    assert chart.svg.limit is not None
+    assert chart.svg.behind.limit is not None
 
 
 def test_values_above_the_peak_are_marked_by_shape_and_counted():
@@ -116,7 +116,7 @@ def test_the_peak_far_below_still_marks_what_is_above_it():
 
 def test_an_assumed_precision_leaves_room_for_doubt():
     data = samples.measured(1200.0, 1210.0, peak=ASSUMED)
-    assert throughput(data).svg.limit.label == "assumed dense BF16 peak of H100 SXM, 989.4"
+    assert throughput(data).svg.behind.limit.label == "assumed dense BF16 peak of H100 SXM, 989.4"
     assert "the precision is not the assumed one, or the numbers are wrong" in caption(data)
     above_all = samples.measured(1200.0, 2000.0, peak=ASSUMED)
     assert "no such GPU can do that" in caption(above_all)
@@ -148,14 +148,14 @@ def test_a_gpu_without_a_figure_says_so():
 @pytest.mark.parametrize("broken", [math.nan, math.inf, 0.0, -1.0])
 def test_a_broken_peak_draws_nothing(broken):
     data = samples.measured(412.0, peak=Peak("bf16", tflops=broken, bound_tflops=broken))
-    assert throughput(data).svg.limit is None
+    assert throughput(data).svg.behind.limit is None
     assert "nan" not in str(throughput(data).svg)
 
 
 def test_other_charts_have_no_peak():
     others = [c for c in charts(samples.measured(412.0)) if c.key != "tflops"]
     assert others
-    assert all(chart.svg.limit is None and not chart.svg.above for chart in others)
+    assert all(chart.svg.behind.limit is None and not chart.svg.above for chart in others)
     assert not any("peak" in note for chart in others for note in chart.notes)
 
 

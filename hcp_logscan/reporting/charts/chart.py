@@ -9,6 +9,8 @@ from hcp_logscan.reporting import baseline, peak
 from hcp_logscan.reporting.charts.axes import wants_log
 from hcp_logscan.reporting.charts.captions import caption_of, notes_of
 from hcp_logscan.reporting.charts.kinds import KINDS
+from hcp_logscan.reporting.charts.levels import Levels, described, drawn_levels
+from hcp_logscan.reporting.charts.levels import notes as level_notes
 from hcp_logscan.reporting.charts.live import axes_of, plot_of
 from hcp_logscan.reporting.charts.look import MAX_ABOVE, above_limit
 from hcp_logscan.reporting.charts.series import (
@@ -37,6 +39,9 @@ class Chart:
     traces: tuple[Trace, ...]
     caption: str
     notes: tuple[str, ...]
+    behind: str
+    "The levels that are drawn behind the series, in words."
+
     svg: Svg
     plot: dict[str, Any]
     "What the script hands to plotly, plain JSON values."
@@ -70,15 +75,17 @@ def _chart(kind: Kind, data: ReportData, rows: dict[int, dict[str, list[Any]]]) 
     log_scale = wants_log(held)
     unit = f"{kind.unit}, log scale" if log_scale else kind.unit
     limit = peak.limit(data.peak) if kind.key == "tflops" else None
-    drawn = limit if limit and peak.fits(limit, values, log_scale=log_scale) else None
+    levels = Levels()
+    if kind.key == "tflops":
+        levels = drawn_levels(data, values, log_scale=log_scale)
     notes = notes_of(kind, data, rows, traces)
     if kind.key == "tflops":
         whole = [y for _, ys in logged.values() for y in ys if drawable(y)]
-        notes = [*peak.notes(data, whole, drawn), *notes]
+        notes = [*peak.notes(data, whole, levels.limit), *level_notes(data, levels), *notes]
     if over and data.comparison is not None:
         notes.append(baseline.caption(data.comparison, kind.column))
     above = [above_limit(trace.points, limit, MAX_ABOVE) for trace in traces]
-    svg = still((*traces, *over), held, limit=limit, drawn=drawn, log_scale=log_scale)
+    svg = still((*traces, *over), held, limit=limit, levels=levels, log_scale=log_scale)
     return Chart(
         key=kind.key,
         title=kind.title,
@@ -87,7 +94,8 @@ def _chart(kind: Kind, data: ReportData, rows: dict[int, dict[str, list[Any]]]) 
         traces=traces,
         caption=caption_of(kind, values, len(traces)),
         notes=tuple(notes),
+        behind=described(levels),
         svg=svg,
         plot=plot_of(kind, (*traces, *over), unit, log_scale=log_scale)
-        | axes_of(svg, drawn, above),
+        | axes_of(svg, levels, above),
     )

@@ -10,11 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hcp_logscan.reporting.charts.kinds import Kind
+    from hcp_logscan.reporting.charts.levels import Levels
     from hcp_logscan.reporting.charts.series import Point, Trace
     from hcp_logscan.reporting.charts.still import Svg
-    from hcp_logscan.reporting.peak import Limit
+    from hcp_logscan.reporting.limitline import LimitLine
 
 _MANY_MARKERS: Final = 120
+_DASHES: Final = {"": "solid", "8 5": "dash", "2 4": "dot"}
+"""Of the still drawing -> of plotly."""
 
 
 def _six(value: float | None) -> float | None:
@@ -59,23 +62,43 @@ def plot_of(kind: Kind, traces: tuple[Trace, ...], unit: str, *, log_scale: bool
     return {"key": kind.key, "unit": unit, "log": log_scale, "series": series, "marks": marks}
 
 
-def axes_of(svg: Svg, drawn: Limit | None, above: Sequence[Sequence[Point]]) -> dict[str, Any]:
-    """Axes and limit as the script draws them: those of the still drawing."""
-    line = svg.limit
+def axes_of(svg: Svg, levels: Levels, above: Sequence[Sequence[Point]]) -> dict[str, Any]:
+    """Axes and levels as the script draws them: those of the still drawing."""
+    limit, off = levels.limit, levels.off
     marked = [point for points in above for point in points]
     return {
         "xs": svg.x_range,
         "ys": svg.y_range,
-        "limit": None
-        if line is None or drawn is None
-        else {
-            "y": _six(drawn.tflops),
-            "label": line.label,
-            "dash": "dash" if line.dash else "solid",
-            "at": line.anchor,
-            "over": line.above,
-        },
+        "limit": _line(limit.tflops, svg.behind.limit) if limit else None,
+        "off": _line(off.tflops, svg.behind.off) if off else None,
+        "band": _band(levels, svg),
         "above": {"x": [x for x, _ in marked], "y": [_six(y) for _, y in marked]},
+    }
+
+
+def _line(tflops: float, line: LimitLine | None) -> dict[str, Any] | None:
+    if line is None:
+        return None
+    return {
+        "y": _six(tflops),
+        "label": line.label,
+        "dash": _DASHES[line.dash],
+        "at": line.anchor,
+        "over": line.above,
+    }
+
+
+def _band(levels: Levels, svg: Svg) -> dict[str, Any] | None:
+    """The band with the edges that are drawn; its label stands as in the still drawing."""
+    box, band = svg.behind.band, levels.band
+    if box is None or band is None:
+        return None
+    return {
+        "low": _six(band.low),
+        "high": _six(band.high),
+        "label": band.label,
+        "at": box.label.anchor,
+        "over": box.label.above,
     }
 
 

@@ -66,20 +66,39 @@
     return series.concat(marks, above);
   }
 
-  function limits(plot) {
-    if (!plot.limit) return [];
-    const top = plot.log ? 10 ** plot.ys[1] : plot.ys[1];
-    return [{
-      type: "rect", layer: "below", xref: "paper", x0: 0, x1: 1, y0: plot.limit.y, y1: top,
-      line: { width: 0 }, fillcolor: css("--mark"), opacity: 0.08,
-    }, {
-      type: "line", xref: "paper", x0: 0, x1: 1, y0: plot.limit.y, y1: plot.limit.y,
-      line: { color: css("--ink"), width: 1.4, dash: plot.limit.dash },
+  // a line across, with the label where the still drawing has it
+  function level(y, found, line) {
+    return {
+      type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line,
       label: {
-        text: plot.limit.label, textposition: plot.limit.at, yanchor: plot.limit.over ? "bottom" : "top",
+        text: found.label, textposition: found.at, yanchor: found.over ? "bottom" : "top",
         font: { color: css("--ink"), size: 11 },
       },
-    }];
+    };
+  }
+
+  function area(low, high, colour) {
+    return {
+      type: "rect", layer: "below", xref: "paper", x0: 0, x1: 1, y0: low, y1: high,
+      line: { width: 0 }, fillcolor: css(colour), opacity: 0.09,
+    };
+  }
+
+  function levels(plot) {
+    const shapes = [];
+    const [low, high] = (plot.ys || [0, 1]).map((y) => (plot.log ? 10 ** y : y));
+    if (plot.limit && plot.limit.y < high) shapes.push(area(plot.limit.y, high, "--mark"));
+    if (plot.band) {
+      const top = Math.min(plot.band.high, high);
+      const edge = { color: css("--good"), width: 1, dash: "dot" };
+      shapes.push(area(Math.max(plot.band.low, low), top, "--good"));
+      shapes.push(level(top, plot.band, top < high ? edge : { width: 0 }));
+      if (plot.band.low > low) shapes.push(level(plot.band.low, { label: "" }, edge));
+    }
+    for (const found of [plot.limit, plot.off].filter(Boolean)) {
+      shapes.push(level(found.y, found, { color: css("--ink"), width: 1.4, dash: found.dash }));
+    }
+    return shapes;
   }
 
   // the axes of the still drawing, so that nothing jumps; points at an edge stay whole
@@ -128,7 +147,7 @@
       dragmode: touch.matches ? false : "zoom", // a finger scrolls the page
       showlegend: legend > 0,
       legend: { orientation: "h", x: 0, y: -TITLE / AXES, yanchor: "top", font: { size: 11 } },
-      shapes: limits(plot),
+      shapes: levels(plot),
       xaxis: {
         ...axis, ...range.x, title: { text: "iteration", standoff: 6 }, showgrid: false, tickformat: ",~f",
       },
