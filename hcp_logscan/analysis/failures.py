@@ -25,6 +25,7 @@ from hcp_logscan.analysis.attempts import LAUNCHER_ERRORS
 from hcp_logscan.analysis.cause_rows import attach, cause_rows, misfit, who
 from hcp_logscan.analysis.clock import clock
 from hcp_logscan.analysis.facts import FAILURE_FACTS
+from hcp_logscan.analysis.handled import handled
 from hcp_logscan.analysis.phase import Reached, phase
 from hcp_logscan.analysis.progress import saved_after
 from hcp_logscan.analysis.roles import first_root, matches, of_scheduler, outlast, settle
@@ -33,6 +34,7 @@ from hcp_logscan.parsers.tracebacks import BARE_CHECKS, CHECKS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from hcp_logscan.analysis.handled import Handled
     from hcp_logscan.analysis.suspects import Witnesses
 
 _CASCADE: Final = (
@@ -50,13 +52,6 @@ _TOLERATED: Final = r"No space left on device|quota exceeded"
 """Where nothing else says that anybody ended: caches and metrics that cannot be written."""
 
 _USER_STOP: Final = ("KeyboardInterrupt", "SystemExit")
-_STEPS: Final = ("iterations", "steps")
-_INTRODUCTION: Final = 8
-"""Lines between an introduction and its traceback, of all streams that share the file."""
-
-_MERGED_TAIL: Final = 2
-"""Lines of progress that may still arrive behind a fatal traceback where ranks share one stream."""
-
 _CRASHES: Final = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGKILL"})
 
 
@@ -109,40 +104,6 @@ def signal_name(exit_code: int | None) -> str | None:
         return None
 
 
-def _goes_on(tables: Mapping[str, pl.DataFrame], attempt: int, row: Mapping[str, Any]) -> bool:
-    """Whether the rank of a traceback trains on behind it."""
-    here = (pl.col("attempt") == attempt) & (pl.col("file") == row["file"])
-    rank = row["event_rank"]
-    mine = here if rank is None else here & (pl.col("event_rank") == rank)
-    later = 0
-    for table in waits.GOES_ON:
-        frame = tables[table].filter(mine)
-        later += frame.filter(pl.col("line") > row["last_line"]).height
-        if "last" in frame.columns and rank is not None:
-            # rows are folded: the last of them may stand behind, though the first does not
-            spans = (pl.col("line") <= row["last_line"]) & (pl.col("last") > row["last_line"])
-            later += frame.filter(spans).height
-    if later > (0 if rank is not None else _MERGED_TAIL):
-        return True
-    if rank is None:
-        return False
-    # an iteration is finished by all ranks together, whoever prints it
-    steps = [tables[name].filter(here & (pl.col("line") > row["last_line"])) for name in _STEPS]
-    return sum(frame.height for frame in steps) > _MERGED_TAIL
-
-
-def _introduced(tables: Mapping[str, pl.DataFrame], row: Mapping[str, Any]) -> bool:
-    """Whether a line just above, in the same stream, says that this traceback ends nobody."""
-    first = row["first_line"]
-    above = tables["handled"].filter(
-        (pl.col("file") == row["file"])
-        & (pl.col("stream") == row["stream"])
-        & (pl.col("line") < first)
-        & (pl.col("line") >= first - _INTRODUCTION)
-    )
-    return above.height > 0
-
-
 def _ended_well(tables: Mapping[str, pl.DataFrame], attempt: int) -> bool:
     """Whether the trainer came to its own end and no process is known to have failed."""
     here = pl.col("attempt") == attempt
@@ -152,7 +113,9 @@ def _ended_well(tables: Mapping[str, pl.DataFrame], attempt: int) -> bool:
     return bool(done) and not (codes != 0).any()
 
 
-def _exceptions(tables: Mapping[str, pl.DataFrame], attempt: int) -> list[dict[str, Any]]:
+def _exceptions(
+    tables: Mapping[str, pl.DataFrame], attempt: int, lived: Handled
+) -> list[dict[str, Any]]:
     """Uncaught exceptions of workers, one per rank where ranks can be told apart."""
     launcher = pl.col("exception").str.contains("|".join((*LAUNCHER_ERRORS, *_USER_STOP)))
     rows = tables["tracebacks"].filter(
@@ -163,7 +126,7 @@ def _exceptions(tables: Mapping[str, pl.DataFrame], attempt: int) -> list[dict[s
     )
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows.iter_rows(named=True):
-        if _introduced(tables, row) or _goes_on(tables, attempt, row):
+        if lived.introduced(row) or lived.goes_on(row):
             continue
         who = row["event_rank"] if row["event_rank"] is not None else (row["file"], row["line"])
         found.setdefault((who, row["exception"], row["message"]), row)
@@ -225,9 +188,9 @@ def _console_order(
 
 
 def _exception_rows(
-    tables: Mapping[str, pl.DataFrame], attempt: int, iteration: int | None
+    tables: Mapping[str, pl.DataFrame], attempt: int, iteration: int | None, lived: Handled
 ) -> list[dict[str, Any]]:
-    traces = _console_order(tables, attempt, _exceptions(tables, attempt))
+    traces = _console_order(tables, attempt, _exceptions(tables, attempt, lived))
     said = causes.read([trace["text"] or "" for trace in traces])
     rows = []
     for trace, cause in zip(traces, said, strict=True):
@@ -343,14 +306,9 @@ def failures(
     rows: list[dict[str, Any]] = []
     ended_well = _ended_well(tables, attempt)
     if not ended_well:
-        rows = _exception_rows(tables, attempt, now.iteration)
-        rows += cause_rows(
-            tables,
-            attempt,
-            rows,
-            lambda row: _goes_on(tables, attempt, row),
-            iteration=now.iteration,
-        )
+        lived = handled(tables, attempt)
+        rows = _exception_rows(tables, attempt, now.iteration, lived)
+        rows += cause_rows(tables, attempt, rows, lived.goes_on, iteration=now.iteration)
     for row in rows:
         row["role"] = row.get("role") or _first_role(row)
     rows += _exit_rows(tables, attempt, now.iteration, local_to_rank)
