@@ -13,6 +13,7 @@ import polars as pl
 
 from hcp_logscan.analysis import dumps as recorder
 from hcp_logscan.analysis import waits as waiting
+from hcp_logscan.analysis.counted import counted, failed_only
 from hcp_logscan.analysis.disagreements import Disagreements, compare
 from hcp_logscan.analysis.dumps import Dumps
 from hcp_logscan.analysis.runtime import LEVEL
@@ -72,7 +73,7 @@ def examine(
         found = waiting.read(tables, attempt)
         unlike = compare(tables, attempt, found, usable)
     facts: dict[str, Any] = {
-        "collective_timeouts": len(found.processes),
+        **counted(found),
         "timeout_suspects": [],
         **unlike.facts(),
         **(usable if witnesses.one_attempt else Dumps(written.ranks)).facts(),
@@ -118,10 +119,11 @@ def _words(wait: Wait) -> str | None:
 
 def _first_rank(waits: Sequence[Wait]) -> int | None:
     """The rank that waited first, where one file shows all of them."""
+    waits = [wait for wait in waits if not wait.only_failed]
     ranks = {wait.rank for wait in waits}
     if None in ranks or len({wait.row["file"] for wait in waits}) > 1:
         return None if len(ranks) > 1 else ranks.pop()
-    return min(waits, key=lambda wait: wait.row["line"]).rank
+    return min(waits, key=lambda wait: wait.row["line"]).rank if waits else None
 
 
 def _call_sites(tables: Mapping[str, pl.DataFrame], attempt: int) -> str | None:
@@ -190,11 +192,13 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """One row per process that waits, and one per suspect that does not."""
     rows: dict[str, dict[str, Any]] = {}
+    only_failed = failed_only(found.waits)
     for wait in found.waits:
         role = "root" if wait.rank is not None and wait.rank in named.ranks else "cascade"
         own = {"kind": "timeout", "role": role, "rank": wait.rank, "message": _words(wait)}
         place = {name: wait.row[name] for name in ("file", "line", "text")}
-        common = {"attempt": attempt, "iteration": iteration}
+        failed = wait.process in only_failed
+        common = {"attempt": attempt, "iteration": iteration, "only_failed": failed}
         rows.setdefault(wait.process, {**common, **own, **place})
     place = {name: shown[name] if shown else None for name in ("file", "line", "text")}
     suspects = [

@@ -324,8 +324,17 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         _STR, "what was compared, in words: `the same iterations` or `the last lines before it`"
     ),
     "collective_timeouts": Fact(
-        _INT, "ranks that waited in a collective until it timed out; 0 where no line says so"
+        _INT,
+        "ranks that waited in a collective until it timed out, by their own words or those of"
+        " others; 0 where no line says so; lines without a rank count as one per stream, which is"
+        " the least that it can be",
     ),
+    "collective_failures": Fact(
+        _INT,
+        "ranks that print the stack of a collective that failed, by a time-out or another error,"
+        " and no time-out of their own; 0 where no line says so",
+    ),
+    "timeout_counted": Fact(_STR, "how many ranks timed out, in the words that the lines bear out"),
     "timeout_explained": Fact(
         _BOOL,
         "a rank of this attempt raised, crashed or was killed, so that the others waited in vain;"

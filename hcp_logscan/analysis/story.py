@@ -30,6 +30,7 @@ _ECHOES: Final = (
     ("failed in a collective", r"(?i)nccl|gloo|c10d|DistBackendError|communicator"),
     ("failed after it", r"."),
 )
+_UNNAMED: Final = "ranks that no line names timed out"
 _NUMBER: Final = re.compile(r"\d+")
 
 Row: TypeAlias = "Mapping[str, Any]"
@@ -120,15 +121,18 @@ def _followed(rows: Sequence[Row]) -> str | None:
     if not ways:
         return None
     parts = [
-        f"{len(seen):,} rank{'s' if len(seen) > 1 else ''} {way}" for way, seen in ways.items()
+        way if way == _UNNAMED else f"{len(seen):,} rank{'s' if len(seen) > 1 else ''} {way}"
+        for way, seen in ways.items()
     ]
     return f"Then {', '.join(parts)}."
 
 
 def _way(row: Row) -> str:
     """How a rank failed that only echoes another one."""
+    if row["kind"] == "timeout" and row["rank"] is None:
+        return _UNNAMED  # one process may wait in many collectives, and many in one
     if row["kind"] == "timeout":
-        return _ECHOES[0][0]
+        return _ECHOES[2 if row["only_failed"] else 0][0]
     if row["kind"] == "exit":
         return f"ended by {row['signal']}" if row["signal"] else _ECHOES[-1][0]
     return next(name for name, regex in _ECHOES if matches(regex, said_by(dict(row))))

@@ -67,6 +67,9 @@ class Wait:
     group_rank: int | None = None
     "The rank inside the group, from a line that names the group."
 
+    only_failed: bool = False
+    "The line says that a collective failed, and not that it timed out."
+
     @property
     def compares(self) -> bool:
         """Whether its sequence number says the same on all ranks of its group."""
@@ -111,6 +114,7 @@ def read(tables: Mapping[str, pl.DataFrame], attempt: int) -> Waits:
     rows = _final(tables, attempt, rows).sort("file", "line")
     pending: dict[str, list[Wait]] = {}
     weak: dict[str, Wait] = {}
+    failed: dict[str, Wait] = {}
     places: dict[tuple[Group, int], int] = {}
     for row in rows.iter_rows(named=True):
         group = Group(row["guid"], row["description"])
@@ -147,8 +151,11 @@ def read(tables: Mapping[str, pl.DataFrame], attempt: int) -> Waits:
             # with counters it is the default group that speaks, whichever timed out
             own = UNKNOWN if row["last_enqueued"] is not None else group
             weak.setdefault(process, _wait(row, process, rank, own))
+        elif kind == "failed":
+            failed.setdefault(process, _wait(row, process, rank, UNKNOWN))
     if not found.waits and not found.errors:
-        found.waits = list(weak.values())
+        words = {**failed, **weak}.values()
+        found.waits = sorted(words, key=lambda wait: (wait.row["file"], wait.row["line"]))
     found.waits = _without_echoes(found.waits)
     if found.errors:
         found.accused.clear()  # the signal to dump is sent after an error, too
@@ -249,6 +256,7 @@ def _wait(row: Mapping[str, Any], process: str, rank: int | None, group: Group) 
         limit_ms=row["milliseconds"],
         row=row,
         group_rank=None if group == UNKNOWN else row["group_rank"],
+        only_failed=kind == "failed",
     )
 
 

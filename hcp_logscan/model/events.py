@@ -171,7 +171,8 @@ EVENTS: Final[Mapping[str, EventTable]] = {
         "what c10d's watchdog, its heartbeat monitor and gloo say of collectives that do not end",
         {
             # timeout | status (how far the group is) | signal (this rank timed out) | notified (it
-            # was told that another did) | stuck | end | error | gloo | barrier | desync
+            # was told that another did) | stuck | end | error | gloo | barrier | desync | failed (a
+            # collective of this rank did, by a time-out or another error)
             "kind": _STR,
             "guid": _STR,  # group name; null where the line names no group
             "description": _STR,

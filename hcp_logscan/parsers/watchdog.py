@@ -14,6 +14,8 @@ logs:
 * who asked for dumps: ``First PG on this rank to signal dumping``, ``Received a dump signal due to
   a collective timeout from this local rank`` (this rank timed out), ``… from  rank 8`` (it was told
   so, by a rank that timed out). Both are the default group's lines, with its counters.
+* which call failed, by a time-out or another error: ``Stack trace of the failed collective`` since
+  2.4.
 * since 1.12, with desync debugging: ``ranks [3] are the lagging ranks …``, counted inside a group.
 """
 
@@ -156,7 +158,7 @@ PARSERS = (
         table="timeouts",
         needles=("Stack trace of the failed collective",),
         pattern=r"Stack trace of the failed collective(?:: *$| not found,)",
-        constants={"kind": "signal"},
+        constants={"kind": "failed"},
         sample="[E301 10:01:02.2 ProcessGroupNCCL.cpp:733] Stack trace of the failed collective: ",
         drift=False,
     ),

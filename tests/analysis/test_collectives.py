@@ -411,6 +411,54 @@ def test_calls_that_wait_are_told_by_the_line_above_their_stack(tmp_path):
     assert facts["timeout_reason"].endswith(f"; the calls are {sites}")
     assert facts["timeout_ranks"] == [1, 2, 3]
     assert facts["timeout_suspects"] == []
+    assert (facts["collective_timeouts"], facts["collective_failures"]) == (0, 3)
+    assert facts["timeout_counted"] == "3 ranks say that a collective of theirs failed"
+    assert facts["timeout_rank"] is None
+
+
+def test_a_stack_of_a_failed_collective_is_no_time_out_of_that_rank(tmp_path):
+    signal = (
+        "[rank0]:[E618 01:39:41.2 ProcessGroupNCCL.cpp:1914] [PG ID 0 PG GUID 0(default_pg) Rank 0]"
+        " Received a dump signal due to a collective timeout from this local rank and we will try"
+        " our best to dump the debug info. Last enqueued NCCL work: 9, last completed NCCL work: 8."
+    )
+    stacks = "".join(
+        f"[rank{rank}]:[E618 01:39:41.3 ProcessGroupNCCL.cpp:733] Stack trace of the failed"
+        " collective: \n"
+        for rank in (1, 2, 0)
+    )
+    (tmp_path / "train.log").write_text(f"{WORLD}{signal}\n{stacks}")
+
+    found = examine(tmp_path)
+
+    facts = found.attempts[-1].facts
+    assert (facts["collective_timeouts"], facts["collective_failures"]) == (1, 2)
+    assert facts["timeout_counted"] == (
+        "1 rank waited in a collective until it timed out, 2 more say that a collective of theirs"
+        " failed"
+    )
+    assert facts["timeout_rank"] == 0
+    assert found.stories[0].sentences[1] == "Then 1 rank timed out, 2 ranks failed in a collective."
+
+
+def test_lines_that_name_no_rank_are_not_counted_as_ranks(tmp_path):
+    old = (
+        "[E ProcessGroupNCCL.cpp:828] [Rank {}] Watchdog caught collective operation timeout:"
+        " WorkNCCL(SeqNum={}, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 606120 milliseconds"
+        " before timing out.\n"
+    )
+    works = [(3, 33), (0, 251), (0, 1019), (3, 33)]
+    (tmp_path / "out.log").write_text(WORLD + "".join(old.format(*work) for work in works))
+
+    found = examine(tmp_path)
+
+    facts = found.attempts[-1].facts
+    assert facts["collective_timeouts"] == 1
+    assert facts["timeout_counted"] == (
+        "Lines without a rank say that 3 collectives timed out, on members 0, 3 of groups that are"
+        " not named"
+    )
+    assert found.stories[0].sentences[1] == "Then ranks that no line names timed out."
 
 
 def test_ranks_that_reached_a_monitored_barrier_are_no_culprits(tmp_path):
