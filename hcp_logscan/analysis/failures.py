@@ -28,7 +28,7 @@ from hcp_logscan.analysis.facts import FAILURE_FACTS
 from hcp_logscan.analysis.handled import handled
 from hcp_logscan.analysis.phase import Reached, phase
 from hcp_logscan.analysis.progress import saved_after
-from hcp_logscan.analysis.roles import first_root, matches, of_scheduler, outlast, settle
+from hcp_logscan.analysis.roles import dismiss, first_root, matches, of_scheduler, outlast, settle
 from hcp_logscan.parsers.tracebacks import BARE_CHECKS, CHECKS
 
 if TYPE_CHECKING:
@@ -317,6 +317,8 @@ def failures(
             if matches(_TOLERATED, row["text"]):
                 row["role"] = "confirmation"
     settle(rows)
+    if now.state == "exit":
+        dismiss(rows)
     stuck = collectives.examine(
         tables,
         attempt,

@@ -75,12 +75,13 @@ def reached(
     """What an attempt had reached, by its marks, checkpoints and iterations."""
     here = pl.col("attempt") == attempt
     marks = set(tables["marks"].filter(here)["kind"].to_list())
-    if "training_done" in marks or (iteration and planned and iteration >= planned):
-        return Reached(iteration, interval, "exit")
     checkpoints = tables["checkpoints"].filter(here)
     kinds = checkpoints["kind"].to_list()
+    # first of all, for a trainer saves once more when its last iteration is done
     if kinds and kinds[-1] == "saving" and _unfinished(tables, here, checkpoints):
         return Reached(iteration, interval, "save")
+    if "training_done" in marks or (iteration and planned and iteration >= planned):
+        return Reached(iteration, interval, "exit")
     if iteration is not None or "training" in marks:
         return Reached(iteration, interval, "training")
     if kinds and kinds[-1] == "loading":

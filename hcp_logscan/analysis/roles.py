@@ -17,7 +17,7 @@ from hcp_logscan.analysis.causes import CAUSES, VAGUE
 from hcp_logscan.analysis.clock import apart
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 CLOSE: Final = 60.0
 """Seconds within which the clocks of two logs do not tell what came first: a driver writes late."""
@@ -116,7 +116,7 @@ def _weigh(cause: Row, others: Sequence[Row], group: str) -> None:
         cause["rank"] = killed[0]["rank"] if len(killed) == 1 else None
 
 
-def of_scheduler(row: Row) -> bool:
+def of_scheduler(row: Mapping[str, Any]) -> bool:
     """Whether a row is the scheduler's word that it ended the attempt."""
     return bool(row.get("cause")) and CAUSES[row["cause"]].group == "scheduler"
 
@@ -143,6 +143,16 @@ def outlast(rows: Sequence[Row], waits: Sequence[Row]) -> None:
         if row["role"] == "root" and of_scheduler(row):
             hung = any(before(wait, row) is True for wait in waits if wait["file"] is not None)
             row["role"] = "teardown" if hung else "root"
+
+
+def dismiss(rows: Sequence[Row]) -> None:
+    """Whoever ends a run that had done all it had planned is how it ended, and broke nothing.
+
+    But for a time limit: a run that is done and does not leave until then has hung.
+    """
+    for row in rows:
+        if of_scheduler(row) and row["cause"] != "time_limit":
+            row["role"] = "teardown"
 
 
 def _follows(cause: Row, row: Row) -> bool:

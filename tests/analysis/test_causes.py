@@ -365,3 +365,27 @@ def test_meaning_of_an_xid():
     assert meaning_of(145, "NVLINK: RLW_CTRL Nonfatal XC0")[0] == "gpu_event"
     assert meaning_of(145, "NVLINK: RLW_REMAP Fatal XC0")[0] == "gpu_lost"
     assert meaning_of(None)[0] == "gpu_event"
+
+
+def test_whoever_ends_a_run_that_was_done_broke_nothing(failures):
+    done = step(199) + step(200)
+    stopped = failures(done + CANCELLED)
+    limited = failures(done + LIMIT)
+    early = failures(step(199) + CANCELLED)
+
+    assert roles(stopped) == [("cause", "cancelled", None, "teardown")]
+    assert [a.attempts[-1].outcome for a in (stopped, limited, early)] == [
+        "completed",
+        "time_limit",
+        "terminated",
+    ]
+    assert stopped.stories[0].sentences == ()
+    assert early.stories[0].sentences != ()
+
+
+def test_a_last_checkpoint_that_is_cut_off_is_lost(failures):
+    saving = "saving checkpoint at iteration      200 to /ckpt in torch_dist format\n"
+    found = failures(step(200) + saving + CANCELLED)
+
+    assert roles(found) == [("cause", "cancelled", None, "root")]
+    assert "while saving a checkpoint" in found.stories[0].sentences[0]
