@@ -10,11 +10,13 @@ import polars as pl
 from hcp_logscan.engine.plan import of_run
 from hcp_logscan.engine.scan import LINE_COLUMNS, BatchResult, scan_batch
 from hcp_logscan.model import events
+from hcp_logscan.sources.scanner import joined_tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from hcp_logscan.sources.discover import Discovered
+    from hcp_logscan.sources.scanner import Tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class FileStats:
     recognised: int
     cut_off: bool
     error: str | None
+    tail: Tail = b""
+    "The last bytes of its text, at most `TAIL_BYTES`; empty of saved configurations and dumps."
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,7 @@ def merge(found: Discovered, results: Iterable[BatchResult]) -> Tables:
     totals = [[0, 0, 0] for _ in found.files]
     cut_off = [False] * len(found.files)
     errors: list[str | None] = [None] * len(found.files)
+    tails = [b""] * len(found.files)
     for result in results:
         places: list[tuple[int, int, int]] = []
         for place, stats in enumerate(result.units):
@@ -97,6 +102,7 @@ def merge(found: Discovered, results: Iterable[BatchResult]) -> Tables:
             total[2] += stats.recognised
             cut_off[index] |= stats.cut_off
             errors[index] = errors[index] or stats.error
+            tails[index] = joined_tail(tails[index], stats.tail)
         for table, frame in result.frames.items():
             parts[table].append(_placed(table, frame, places))
     frames = {}
@@ -108,8 +114,8 @@ def merge(found: Discovered, results: Iterable[BatchResult]) -> Tables:
         if frame.height:
             frames[table] = events.fold(table, _with_epoch(frame, starts))
     read = tuple(
-        FileStats(total[0], total[1], total[2], cut, error)
-        for total, cut, error in zip(totals, cut_off, errors, strict=True)
+        FileStats(total[0], total[1], total[2], cut, error, tail)
+        for total, cut, error, tail in zip(totals, cut_off, errors, tails, strict=True)
     )
     return Tables(found, read, frames)
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from hcp_logscan.model.line_format import LineFormat
     from hcp_logscan.parsers.base import Block
     from hcp_logscan.sources.prefixes import Prefix
-    from hcp_logscan.sources.scanner import Survivors
+    from hcp_logscan.sources.scanner import Survivors, Tail
 
 FLUSH_LINES: Final = 20_000
 """Lines held as text before they become typed columns."""
@@ -93,6 +93,9 @@ class UnitStats:
     recognised: int = 0
     cut_off: bool = False
     error: str | None = None
+    tail: Tail = b""
+    "Its last bytes, as `ScanStats` has them."
+
     unfinished: bool = False
     "A block was open where the file ended: what is written behind it may belong to it."
 
@@ -557,7 +560,9 @@ def _scan_unit(unit: Unit, collector: Collector, opener: reader.Opener) -> UnitS
         error = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
     if stats.cut_off and not stats.bytes:
         error = "cut off before its first byte of text"
-    return UnitStats(unit, stats.bytes, stats.lines, cut_off=stats.cut_off, error=error)
+    return UnitStats(
+        unit, stats.bytes, stats.lines, cut_off=stats.cut_off, error=error, tail=stats.tail
+    )
 
 
 def _read_whole(stream: reader.ByteStream, limit: int, stats: ScanStats) -> bytes:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -34,6 +34,12 @@ BLOCK_BYTES: Final = 1 << 20
 MAX_LINE_BYTES: Final = 8 << 20
 """A longer line is handled in pieces of at most this size, cut at a carriage return where it has
 one: progress bars write their whole life as one line."""
+
+TAIL_BYTES: Final = 4096
+"""Bytes at the end of a file that are kept: when it fell silent."""
+
+Tail: TypeAlias = bytes
+"""Those bytes."""
 
 ID_BITS: Final = 16
 _ID: Final = (1 << ID_BITS) - 1
@@ -129,6 +135,9 @@ class ScanStats:
 
     cut_off: bool = False
     "The compressed stream ended before its end mark."
+
+    tail: Tail = b""
+    "The unit's own last bytes, at most `TAIL_BYTES`: whole lines, but for the first."
 
 
 def _hyperscan_search(needles: tuple[bytes, ...]) -> Search:
@@ -354,12 +363,22 @@ def scan(
         if own > first:
             stats.bytes += own - first
             stats.lines += lines.before(own) - lines.before(first)
+            stats.tail = joined_tail(stats.tail, bytes(buffer[max(first, own - TAIL_BYTES) : own]))
             last_byte = buffer[own - 1]
         mid_line = block.piece
         if end is not None and base + stop >= end and not mid_line and not sink.hungry:
             break
     stats.lines += last_byte != _NEWLINE
     return stats
+
+
+def joined_tail(before: bytes, behind: bytes) -> bytes:
+    """The last `TAIL_BYTES` of two parts that follow each other, however the whole is split.
+
+    >>> joined_tail(b"one", b"two"), len(joined_tail(b"", bytes(9_999)))
+    (b'onetwo', 4096)
+    """
+    return (before + behind)[-TAIL_BYTES:]
 
 
 def _own_part(buffer: bytearray, stop: int, end: int, *, mid_line: bool) -> int:

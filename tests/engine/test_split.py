@@ -12,6 +12,7 @@ from hcp_logscan.engine.plan import Unit, units
 from hcp_logscan.engine.run import merge, scan_files
 from hcp_logscan.engine.scan import scan_batch
 from hcp_logscan.sources.discover import discover
+from hcp_logscan.sources.scanner import TAIL_BYTES
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FILES = [
@@ -48,6 +49,7 @@ def test_any_split_gives_the_same_tables(path, cuts):
 
     assert split.stats[0].lines == whole.stats[0].lines
     assert split.stats[0].bytes == whole.stats[0].bytes == path.stat().st_size
+    assert split.stats[0].tail == whole.stats[0].tail == path.read_bytes()[-TAIL_BYTES:]
     for table, frame in whole.frames.items():
         order = [
             name for name in ("file", "line", "source", "key", "kind") if name in frame.columns
