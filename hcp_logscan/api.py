@@ -32,6 +32,7 @@ from hcp_logscan.model.report import (
     Spread,
 )
 from hcp_logscan.model.safe import one_line
+from hcp_logscan.rules import suppress as suppressing
 from hcp_logscan.rules.choose import select as select_rules
 from hcp_logscan.rules.choose import with_params
 from hcp_logscan.rules.formats import load_formats
@@ -49,7 +50,14 @@ if TYPE_CHECKING:
     from hcp_logscan.engine.pool import Begun
     from hcp_logscan.engine.start import EngineName
     from hcp_logscan.model.comparison import Comparison
-    from hcp_logscan.model.finding import Evidence, Finding, Judgement, Verdict
+    from hcp_logscan.model.finding import (
+        Evidence,
+        Finding,
+        Judgement,
+        Suppressed,
+        Suppression,
+        Verdict,
+    )
     from hcp_logscan.model.report import RedactionLevel
     from hcp_logscan.reporting.wishes import Wishes
     from hcp_logscan.rules.schema import Rule
@@ -99,6 +107,11 @@ class Report:
     def verdict(self) -> Verdict:
         """Whether hierarchical context parallelism was on."""
         return self.data.verdict
+
+    @property
+    def suppressed(self) -> tuple[Suppressed, ...]:
+        """Findings that are accepted, each with the reason: none of them is in `findings`."""
+        return self.data.suppressed
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -186,6 +199,8 @@ def scan(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     rank_regex: str | None = None,
+    suppress: Mapping[str, str] | Sequence[Suppression] = (),
+    suppressions: bool = True,
     redact: RedactionLevel = "secrets",
     engine: EngineName = "local",
     workers: int | None = None,
@@ -200,7 +215,10 @@ def scan(
     of further rules and line formats (docs/formats.md); `params` maps a rule id to the parameters
     it overrides; the other options are those of the command line. What the logs say goes before
     `world_size`, `gpu` and `precision`, those before `.hcp-logscan.toml` in the run directory.
-    `peak_tflops` is the dense peak of one GPU at the precision of the run. `redact` ("secrets",
+    `peak_tflops` is the dense peak of one GPU at the precision of the run. `suppress` maps rules to
+    reasons why their findings are accepted: these stand in `Report.suppressed`, as do those that
+    `.hcp-logscan.toml` in the run directory suppresses, unless `suppressions` is False
+    (docs/suppression.md). `redact` ("secrets",
     "all" or "none") says what `Report.data`, every document and every error message hide;
     `Report.tables` and `Report.facts` are never redacted. `workers` above 1 starts fresh
     interpreters, so a script needs the usual `if __name__ == "__main__":`. The engine "dask" has
@@ -216,8 +234,13 @@ def scan(
     if redact not in REDACTION_LEVELS:
         raise UsageError(f"redact is {redact!r}; known are {', '.join(REDACTION_LEVELS)}.")
     said = settings.checked(settings.Settings(world_size, gpu, precision, peak_tflops), "")
-    known = with_params(load_rules([Path(path) for path in rules]), dict(params or {}))
+    every = load_rules([Path(path) for path in rules])
+    known = with_params(every, dict(params or {}))
     chosen = select_rules(known, select=select, ignore=ignore)
+    try:
+        accepted = suppressing.stated(suppress, every)
+    except UsageError as error:
+        raise redact_error(error, redact) from None
     selection = Selection.of(include, exclude, rank_regex)
     if said.gpu is not None:
         required(said.gpu)
@@ -240,6 +263,7 @@ def scan(
         analysis = examine(
             run_dir, options, engine=engine, workers=workers, scheduler=scheduler, scan=begun
         )
+        own = suppressing.known(analysis.suppress if suppressions else (), every)
     except HcpLogscanError as error:
         shown = redact_error(error, redact)
         if shown is error:
@@ -249,8 +273,12 @@ def scan(
     if baseline is not None:
         analysis, comparison = compare(analysis, baseline)
     judgements, findings = judge(chosen, analysis.facts, analysis.events)
+    data = _report_data(analysis, comparison, judgements, findings)
+    stay, aside = suppressing.apart(data.findings, accepted, own)
     data = replace(
-        _report_data(analysis, comparison, judgements, findings),
+        data,
+        findings=stay,
+        suppressed=aside,
         rules=_rule_texts(chosen),
         levels=levels(known, [found.facts for found in analysis.attempts]),
     )

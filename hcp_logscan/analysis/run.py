@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from hcp_logscan.analysis.jobs import Job
     from hcp_logscan.analysis.ranks import RankMap
     from hcp_logscan.engine.pool import Begun
-    from hcp_logscan.model.finding import Verdict
+    from hcp_logscan.model.finding import Suppression, Verdict
     from hcp_logscan.model.report import Story, TimelineEntry
     from hcp_logscan.sources.place import Place
 
@@ -100,6 +100,8 @@ class Analysis:
     "That of the run first, then one per attempt."
 
     timeline: tuple[TimelineEntry, ...] = ()
+    suppress: tuple[Suppression, ...] = ()
+    "Which findings the run's own settings file accepts; whether they are is not decided here."
 
     @property
     def verdict(self) -> Verdict:
@@ -227,6 +229,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
         hosts=hosts(events, files),
         stories=_stories(analysed, failed, run_facts.row(0, named=True), names),
         timeline=timeline.timeline(events, series, failed, names),
+        suppress=tables.found.settings.suppress,
     )
 
 

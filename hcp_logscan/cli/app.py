@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -203,6 +203,14 @@ def run(
             help="How file names carry the global rank: the group 'rank', else the first group.",
         ),
     ] = None,
+    no_suppressions: Annotated[
+        bool,
+        typer.Option(
+            "--no-suppressions",
+            help="Suppress no finding, whatever .hcp-logscan.toml of the run directory or the"
+            " working directory and pyproject.toml say (docs/suppression.md).",
+        ),
+    ] = False,
     redact: Annotated[
         Redact,
         typer.Option(
@@ -342,6 +350,7 @@ def run(
                 said=Settings(world_size, gpu, precision, peak_tflops),
                 job=job,
                 selection=selection,
+                suppressions=not no_suppressions,
                 engine=engine.value,
                 workers=workers,
                 scheduler=scheduler,
@@ -438,6 +447,7 @@ def _scan(
     baseline: KnownGood | None = None,
     settings: Sequence[str] = (),
     said: Settings | None = None,
+    suppressions: bool = True,
     engine: str = "local",
     workers: int | None = None,
     scheduler: str | None = None,
@@ -463,7 +473,8 @@ def _scan(
         )
     else:
         found, started = running.found, nullcontext(running)
-    told = Settings() if said is None else load(Path.cwd()).under(found.settings).under(said)
+    here = Settings() if said is None else load(Path.cwd())
+    told = here.under(found.settings).under(said or Settings())
     with started as scanning:
         from hcp_logscan.api import scan
         from hcp_logscan.rules.choose import parse_settings
@@ -474,7 +485,9 @@ def _scan(
             params=parse_settings(settings),
             begun=scanning,
             redact=redact,
-            **asdict(told),
+            suppress=here.suppress if suppressions else (),
+            suppressions=suppressions,
+            **told.hardware(),
             **options,  # type: ignore[arg-type]
         )
 

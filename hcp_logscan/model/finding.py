@@ -148,6 +148,35 @@ class Finding:
     "Lines that count as evidence before the list was capped; first and last are kept."
 
 
+MAX_REASON: Final = 500
+"""Characters of a reason that are kept: it stands in every report."""
+
+
+def one_reason(text: str) -> str:
+    """A reason as reports carry it: one line of sensible length."""
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_REASON else f"{line[: MAX_REASON - 1]}\u2026"
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """That a user accepts what a rule finds, and why."""
+
+    rule: str
+    reason: str
+    source: str
+    "Who says so, as words: `.hcp-logscan.toml of the run directory`, ..."
+
+
+@dataclass(frozen=True, slots=True)
+class Suppressed:
+    """A finding that was set aside: it counts for no gate, and it is shown."""
+
+    finding: Finding
+    reason: str
+    source: str
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """The outcome of one rule for one attempt, fired or not."""

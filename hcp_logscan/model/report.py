@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     import polars as pl
 
     from hcp_logscan.model.comparison import Comparison
-    from hcp_logscan.model.finding import Confidence, Finding, Judgement, Severity, Verdict
+    from hcp_logscan.model.finding import (
+        Confidence,
+        Finding,
+        Judgement,
+        Severity,
+        Suppressed,
+        Verdict,
+    )
 
 SCHEMA: Final = "hcp-logscan/report/v1"
 """The `schema` member of the JSON report; it changes only with an incompatible change."""
@@ -385,3 +392,6 @@ class ReportData:
 
     redaction: Redaction = field(default_factory=Redaction)
     "What is hidden in all of the above; nothing as long as nobody redacted it."
+
+    suppressed: tuple[Suppressed, ...] = ()
+    "Findings that a user accepts, with the reason, worst first: none of them is in `findings`."

@@ -49,6 +49,10 @@ def document(data: ReportData) -> dict[str, Any]:
         "verdict": _verdict(data.verdict),
         "attempts": [_attempt(attempt) for attempt in data.attempts],
         "findings": [_finding(finding) for finding in data.findings],
+        "suppressed": [
+            {**_finding(one.finding), "reason": one.reason, "source": one.source}
+            for one in data.suppressed
+        ],
         "judgements": [_judgement(judgement) for judgement in data.judgements],
         "series": asdict(data.series),
         "health": _health(data.health),

@@ -2,7 +2,8 @@
 
 The first suite is the run: its verdict (`--expect`) and its logs (`--strict`). Then comes a suite
 per attempt with a test case per rule: a finding at or above `--fail-on` fails it, a milder one is
-its output, a rule that could not be judged is skipped and says what is missing. So tests fail
+its output, a rule that could not be judged is skipped and says what is missing, one that a user
+suppressed is skipped with the reason. So tests fail
 exactly where the exit code is 1. The elements are those that all three consumers share
 (jenkinsci/xunit-plugin, `jenkins-junit.xsd`); text holds only what XML 1.0 can.
 """
@@ -20,7 +21,7 @@ from hcp_logscan.reporting.wishes import Wishes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from hcp_logscan.model.finding import Finding, Judgement, Verdict
+    from hcp_logscan.model.finding import Finding, Judgement, Suppressed, Verdict
     from hcp_logscan.model.report import AttemptData, ReportData
 
 _NAME: Final = 200
@@ -115,11 +116,17 @@ def _attempt(data: ReportData, attempt: AttemptData, wishes: Wishes) -> Element:
         suite.set("timestamp", one_line(attempt.started))
     names = {rule.id: rule.name for rule in data.rules}
     mine = {found.rule: found for found in data.findings if found.attempt == attempt.attempt}
+    aside = {
+        one.finding.rule: one for one in data.suppressed if one.finding.attempt == attempt.attempt
+    }
     for judgement in data.judgements:
         if judgement.attempt == attempt.attempt:
             name = f"{judgement.rule} {names.get(judgement.rule, '')}".rstrip()
             case = _case(suite, data, title, name)
-            _judge(case, judgement, mine.get(judgement.rule), wishes)
+            if judgement.rule in aside:
+                _set_aside(case, aside[judgement.rule])
+            else:
+                _judge(case, judgement, mine.get(judgement.rule), wishes)
     return suite
 
 
@@ -138,6 +145,12 @@ def _judge(case: Element, judgement: Judgement, found: Finding | None, wishes: W
         _failure(case, found.message, found.severity, _text(found))
     elif found is not None:
         SubElement(case, "system-out").text = f"{found.severity}: {_text(found)}"
+
+
+def _set_aside(case: Element, one: Suppressed) -> None:
+    said = f"suppressed by {one.source}: {one.reason}"
+    SubElement(case, "skipped", message=cut(one_line(said), _MESSAGE))
+    SubElement(case, "system-out").text = f"{one.finding.severity}: {_text(one.finding)}"
 
 
 def _failure(case: Element, message: str, kind: str, text: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.model.markdown import code, escaped, fence, prose_line
-from hcp_logscan.reporting import baseline, peak, topology, words
+from hcp_logscan.reporting import baseline, peak, suppressed, topology, words
 from hcp_logscan.reporting.lanes import story_view
 from hcp_logscan.reporting.safe import cut, one_line
 from hcp_logscan.reporting.text import health_line
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hcp_logscan.model.report import ReportData
 
 MAX_FINDINGS: Final = 5
+MAX_SUPPRESSED: Final = 10
 MAX_EVIDENCE: Final = 3
 MAX_PIECES: Final = 10
 MAX_LINES: Final = 2
@@ -41,7 +42,7 @@ _LOG: Final = 300
 
 def render_markdown(data: ReportData) -> str:
     """The report as GitHub-flavoured Markdown."""
-    top = [*_head(data), *_story(data), *_findings(data), *_steps(data)]
+    top = [*_head(data), *_story(data), *_findings(data), *_suppressed(data), *_steps(data)]
     end = [f"Scan health: {_short(health_line(data))}.", _short(_tool(data))]
     text = _document((*top, *_details(data), *end))
     if len(text.encode()) <= MAX_BYTES:
@@ -224,6 +225,23 @@ def _finding(data: ReportData, finding: Finding, others: tuple[int, ...]) -> Ite
         yield f"  Seen at {code(f'{cut(first.file, _LOG)}:{first.line}')}{more}."
     if finding.fix.strip():
         yield f"  **Fix:** {prose(words.first_advice(finding.fix))}"
+
+
+def _suppressed(data: ReportData) -> Iterator[str]:
+    """What a user accepts, and which file says so."""
+    found = list(suppressed.entries(data))
+    if not found:
+        return
+    yield f"### Suppressed: {_short(suppressed.counted(data))}"
+    lines = []
+    for one in found[:MAX_SUPPRESSED]:
+        where = f" ({one.attempts})" if one.attempts else ""
+        about = f"{code(one.rule)} {_short(one.name)}{where}"
+        reason = escaped(cut(one_line(one.reason), _LOG))
+        lines.append(f"- {one.severity} {about}: {reason} ({escaped(one.source)})")
+    if len(found) > MAX_SUPPRESSED:
+        lines.append(f"- {len(found) - MAX_SUPPRESSED} more rules")
+    yield "\n".join(lines)
 
 
 def _steps(data: ReportData) -> Iterator[str]:

@@ -23,7 +23,7 @@ from hcp_logscan.reporting.wishes import Wishes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from hcp_logscan.model.finding import Finding, Location, Severity
+    from hcp_logscan.model.finding import Finding, Location, Severity, Suppressed
     from hcp_logscan.model.report import ReportData, RuleText
 
 SCHEMA_URI: Final = (
@@ -81,7 +81,10 @@ def _log(data: ReportData, wishes: Wishes) -> dict[str, Any]:
         "originalUriBaseIds": {
             RUN_DIR: {"description": {"text": "The run directory, or archive, that was scanned."}}
         },
-        "results": [_result(data, found, index) for found in data.findings],
+        "results": [
+            *(_result(data, found, index) for found in data.findings),
+            *(_accepted(data, one, index) for one in data.suppressed),
+        ],
         "properties": {
             "run": data.run.name,
             "job": data.run.job,
@@ -189,6 +192,17 @@ def _result(data: ReportData, found: Finding, index: Mapping[str, int]) -> dict[
         "fix": found.fix,
     }
     return result
+
+
+def _accepted(data: ReportData, one: Suppressed, index: Mapping[str, int]) -> dict[str, Any]:
+    """A result that a file outside the logs' own lines suppresses (3.35)."""
+    why = {
+        "kind": "external",
+        "status": "accepted",
+        "justification": one.reason,
+        "properties": {"source": one.source},
+    }
+    return {**_result(data, one.finding, index), "suppressions": [why]}
 
 
 def _fingerprint(data: ReportData, found: Finding) -> str:

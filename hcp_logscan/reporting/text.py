@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Final
 
-from hcp_logscan.reporting import baseline, peak, topology, words
+from hcp_logscan.reporting import baseline, peak, suppressed, topology, words
 from hcp_logscan.reporting.safe import cut, one_line
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ MAX_FINDINGS: Final = 10
 MAX_EVIDENCE: Final = 3
 MAX_ATTEMPTS: Final = 8
 MAX_STEPS: Final = 8
+MAX_SUPPRESSED: Final = 10
 MAX_DIFFERENCES: Final = 5
 "Settings that differ from the baseline's."
 
@@ -57,7 +58,7 @@ def print_text(data: ReportData, console: Console) -> None:
     """Print the summary on a console, which knows its width and whether it has colours."""
     paper = _Paper(console)
     _head(data, paper)
-    for section in (_numbers, _story, _beside, _findings, _next_steps):
+    for section in (_numbers, _story, _beside, _findings, _suppressed, _next_steps):
         section(data, paper)
     paper.line()
     paper.hang("Scan health  ", health_line(data), lead="bold")
@@ -218,6 +219,21 @@ def _finding(data: ReportData, finding: Finding, others: tuple[int, ...], paper:
         paper.line(f"    and {words.plural(hidden, 'more line')}")
     if fix := words.first_advice(finding.fix):  # the reports have all of it
         paper.hang("    fix: ", cut(fix, _MESSAGE), lead="bold")
+
+
+def _suppressed(data: ReportData, paper: _Paper) -> None:
+    """What a user accepts: one line each, and which file says so in any case."""
+    found = list(suppressed.entries(data))
+    if not found:
+        return
+    paper.line()
+    paper.hang("Suppressed  ", suppressed.counted(data), lead="bold")
+    for one in found[:MAX_SUPPRESSED]:
+        where = f" ({one.attempts})" if one.attempts else ""
+        lead = f"  {one.severity:<8} {one.rule} {one_line(one.name)}{where}: "
+        paper.literal(lead, cut(one.reason, _MESSAGE))
+    if len(found) > MAX_SUPPRESSED:
+        paper.line(f"  {len(found) - MAX_SUPPRESSED} more rules (the reports list them)")
 
 
 def _where(data: ReportData, finding: Finding, others: tuple[int, ...]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from hcp_logscan._version import __version__
 from hcp_logscan.model.finding import SEVERITIES
 from hcp_logscan.model.markdown import code, escaped
-from hcp_logscan.reporting import words
+from hcp_logscan.reporting import suppressed, words
 from hcp_logscan.reporting.html import render_plain
 from hcp_logscan.reporting.json import document, dumps
 from hcp_logscan.reporting.safe import cut, one_line
@@ -93,6 +93,9 @@ class Row:
     error: str = ""
     "Why there is no report."
 
+    suppressed: str = ""
+    "How many findings were suppressed, and by which file; empty where none was."
+
     link: str = ""
     "File name of the report, beside the index; empty where none was written."
 
@@ -112,6 +115,7 @@ def judged(data: ReportData, name: str, argument: int, exit_code: int, link: str
         iterations=data.series.iterations,
         tflops=data.series.tflops_per_gpu.median,
         ranks=next((found.ranks for found in findings if found.ranks), ()),
+        suppressed=suppressed.counted(data),
         link=link,
     )
 
@@ -228,6 +232,10 @@ def print_triage(rows: Sequence[Row], console: Console) -> None:
         )
     console.print(Text(summary(rows), style="bold"))
     console.print(table, highlight=False, markup=False, emoji=False)
+    for row in rows:
+        if row.suppressed:
+            body = Text(f"{one_line(row.name)}: suppressed {one_line(row.suppressed)}")
+            console.print(body, highlight=False, markup=False, emoji=False)
     for row in _unread(rows):
         body = Text(f"{one_line(row.name)}: {one_line(row.error)}")
         console.print(body, highlight=False, markup=False, emoji=False)
@@ -246,7 +254,13 @@ def triage_markdown(rows: Sequence[Row]) -> str:
     unread = [
         f"- {escaped(row.name)}: {escaped(cut(row.error, _MESSAGE))}" for row in _unread(rows)
     ]
-    return "\n".join([*lines, *(["", *unread] if unread else [])]) + "\n"
+    aside = [
+        f"- {escaped(row.name)}: suppressed {escaped(cut(row.suppressed, _MESSAGE))}"
+        for row in rows
+        if row.suppressed
+    ]
+    notes = [*aside, *unread]
+    return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
 
 
 def _cells(row: Row) -> Iterator[str]:
@@ -287,6 +301,7 @@ def _view(row: Row) -> dict[str, Any]:
         "finding": "" if found is None else f"{found.rule} {found.name}",
         "message": cut(row.error if found is None else found.message, _MESSAGE),
         "counted": row.counted,
+        "suppressed": row.suppressed,
         "iterations": _iterations(row),
         "tflops": _tflops(row),
         "ranks": _ranks(row),

@@ -60,6 +60,7 @@ OPTIONAL = {
     "comparison",
     "stories",
     "timeline",
+    "suppressed",
 }  # came later: older reports of the same version lack it
 
 

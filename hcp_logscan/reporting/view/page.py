@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hcp_logscan.reporting import words
+from hcp_logscan.reporting import suppressed, words
 from hcp_logscan.reporting.charts.chart import charts
 from hcp_logscan.reporting.lanes import story_view
 from hcp_logscan.reporting.text import health_line
@@ -60,6 +60,8 @@ def page(data: ReportData) -> dict[str, Any]:
         "counted": words.counted(data.findings),
         "findings": found,
         "more_findings": data.findings[MAX_FINDINGS:],
+        "suppressed": list(suppressed.entries(data))[:MAX_ROWS],
+        "suppressed_counted": suppressed.counted(data),
         "channels": channels(data.verdict),
         "silent": [name for name in words.CHANNEL_WORDS if name not in spoken(data.verdict)],
         "charts": drawn,
