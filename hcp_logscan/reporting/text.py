@@ -230,8 +230,8 @@ def _suppressed(data: ReportData, paper: _Paper) -> None:
     paper.hang("Suppressed  ", suppressed.counted(data), lead="bold")
     for one in found[:MAX_SUPPRESSED]:
         where = f" ({one.attempts})" if one.attempts else ""
-        lead = f"  {one.severity:<8} {one.rule} {one_line(one.name)}{where}: "
-        paper.literal(lead, cut(one.reason, _MESSAGE))
+        said = f"{one.rule} {one.name}{where}: {cut(one.reason, _MESSAGE)}"
+        paper.literal(f"  {one.severity:<8} ", said)
     if len(found) > MAX_SUPPRESSED:
         paper.line(f"  {len(found) - MAX_SUPPRESSED} more rules (the reports list them)")
 

@@ -68,6 +68,16 @@ RESULT = closed(
     ruleIndex=NUMBER,
     relatedLocations=many(LOCATION),
     codeFlows=many(FLOW),
+    suppressions=many(
+        closed(
+            {
+                "kind": {"enum": ["inSource", "external"]},
+                "status": {"enum": ["accepted", "underReview", "rejected"]},
+                "justification": TEXT,
+                "properties": BAG,
+            }
+        )
+    ),
 )
 NOTIFICATION = closed({"level": LEVEL, "message": MESSAGE}, locations=many(LOCATION))
 INVOCATION = closed(
