@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from hcp_logscan._version import __version__
+from hcp_logscan.cli import complete
 from hcp_logscan.cli.gate import EXIT_CLEAN, EXIT_INTERRUPTED, EXIT_USAGE, FailOn, Gate
 from hcp_logscan.cli.show import Charts, Shown, complain, emit
 from hcp_logscan.model.errors import HcpLogscanError, UsageError
@@ -59,7 +60,7 @@ class Redact(StrEnum):
 
 
 app = typer.Typer(
-    add_completion=False,
+    add_completion=False,  # no option for it; `cli.complete` has it all the same
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -131,6 +132,7 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="STATUS[,STATUS]",
+            autocompletion=complete.statuses,
             help="Gate: exit 1 unless the verdict is one of these. active, unconfirmed, degenerate"
             " and not_requested also need a finished iteration and no error finding.",
         ),
@@ -140,10 +142,17 @@ def run(
     ] = FailOn.ERROR,
     select: Annotated[
         list[str] | None,
-        typer.Option(metavar="RULE[,RULE]", help="Run only these rules (ids or beginnings)."),
+        typer.Option(
+            metavar="RULE[,RULE]",
+            autocompletion=complete.rules,
+            help="Run only these rules (ids or beginnings).",
+        ),
     ] = None,
     ignore: Annotated[
-        list[str] | None, typer.Option(metavar="RULE[,RULE]", help="Never run these rules.")
+        list[str] | None,
+        typer.Option(
+            metavar="RULE[,RULE]", autocompletion=complete.rules, help="Never run these rules."
+        ),
     ] = None,
     rules: Annotated[
         list[Path] | None,
@@ -270,7 +279,11 @@ def run(
     ] = False,
     explain: Annotated[
         str | None,
-        typer.Option(metavar="RULE", help="Print a rule: what fires it, why, the fix; and exit."),
+        typer.Option(
+            metavar="RULE",
+            autocompletion=complete.rule,
+            help="Print a rule: what fires it, why, the fix; and exit.",
+        ),
     ] = None,
     check_rules: Annotated[
         Path | None,
@@ -507,6 +520,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ.setdefault(name, value)
     if isinstance(sys.stdout, io.TextIOWrapper):  # an ASCII terminal gets escapes, no traceback
         sys.stdout.reconfigure(errors="backslashreplace")
+    complete.ready()
     try:
         app(args=list(arguments) if arguments is not None else None, prog_name="hcp-logscan")
     except HcpLogscanError as error:
