@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types rules unit coverage bench reports docs clean
+.PHONY: help demo test lint types rules unit coverage bench reports docs site clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,10 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.run
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@ $(VENV)/.run
 
 demo: $(VENV)/.run  ## create the environment, scan the bundled run, write reports/demo.html
@@ -50,6 +54,12 @@ reports: $(VENV)/.dev  ## write the sample report again
 docs: $(VENV)/.dev  ## write the pages of the rules and the tables of docs/python.md again
 	$(BIN)/python -m hcp_logscan.rules.pages docs/rules
 	$(BIN)/python -m hcp_logscan.cli.guide docs/python.md
+
+site: $(VENV)/.docs  ## the documentation as a static site, into build/site; a dead link ends it
+	$(BIN)/python docs_site.py build
+	$(BIN)/zensical build --strict --clean --config-file build/mkdocs.yml
+	@! grep -rlE '<(script|img|iframe)[^>]* src="?(https?:)?//|<link[^>]*stylesheet[^>]*//' build/site --include='*.html' \
+	  || { echo "these pages load something from a server"; exit 1; }
 
 bench: $(VENV)/.dev  ## measure against ripgrep and a line loop, into benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/bench.py
