@@ -51,12 +51,13 @@ coverage: $(VENV)/.dev  ## the same with coverage, which takes two thirds longer
 reports: $(VENV)/.dev  ## write the sample report again
 	$(BIN)/hcp-logscan --demo --format none --output reports/sample.html --charts static
 
-docs: $(VENV)/.dev  ## write the pages of the rules and the tables of docs/python.md again
+docs: $(VENV)/.dev  ## write what docs/ has from the program: pages of rules, tables, modules
 	$(BIN)/python -m hcp_logscan.rules.pages docs/rules
 	$(BIN)/python -m hcp_logscan.cli.guide docs/python.md
+	$(BIN)/python tools/docs_modules.py
 
 site: $(VENV)/.docs  ## the documentation as a static site, into build/site; a dead link ends it
-	$(BIN)/python docs_site.py build
+	$(BIN)/python tools/docs_site.py build
 	$(BIN)/zensical build --strict --clean --config-file build/mkdocs.yml
 	@! grep -rlE '<(script|img|iframe)[^>]* src="?(https?:)?//|<link[^>]*stylesheet[^>]*//' build/site --include='*.html' \
 	  || { echo "these pages load something from a server"; exit 1; }

@@ -66,7 +66,7 @@ def test_the_search_for_links_sees_what_it_should(tmp_path):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    spec = importlib.util.spec_from_file_location("docs_site", ROOT / "docs_site.py")
+    spec = importlib.util.spec_from_file_location("docs_site", ROOT / "tools" / "docs_site.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     made = tmp_path_factory.mktemp("build")

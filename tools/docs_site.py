@@ -1,4 +1,4 @@
-"""Lay out what the documentation site is built from: `python docs_site.py build`.
+"""Lay out what the documentation site is built from: `python tools/docs_site.py build`.
 
 That is docs/ as it stands, pages from elsewhere in the repository, and `mkdocs.yml` with the rules
 by family in its navigation. A page from elsewhere keeps its links: each is resolved where the page
@@ -24,7 +24,7 @@ from hcp_logscan.rules.pages import family
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT: Final = Path(__file__).parent
+ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = "https://github.com/hcp-logscan/hcp-logscan/blob/main"
 PUBLISHED: Final = {
     "README.md": "index.md",
