@@ -156,6 +156,8 @@ def _reach(address: str) -> None:
         with ThreadPoolExecutor(1) as thread:  # a notebook has a running event loop in this one
             kind = thread.submit(asyncio.run, _kind(address)).result()
         why = "" if kind == "Scheduler" else f"a {kind.lower()} of a cluster is there"
+    except MemoryError:  # dask takes the first bytes that come for a length
+        why = "something else answers there"
     except (OSError, OverflowError, TypeError) as error:  # TypeError: TLS that is not set up
         why = str(error) or "no answer"
     if why:

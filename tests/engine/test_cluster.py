@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import CancelledError
 from pathlib import Path
@@ -388,6 +389,20 @@ def test_no_scheduler_is_an_error_within_seconds(silent, monkeypatch):
     with pytest.raises(HcpLogscanError, match="no answer") as caught:
         on(silent)
     assert caught.value.exit_code == 2
+
+
+def test_a_server_that_is_no_scheduler_is_an_error():
+    def answer(server):
+        for _ in range(2):  # whether somebody listens is tried first
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+                connection.recv(1)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=answer, args=(server,), daemon=True).start()
+        with pytest.raises(HcpLogscanError, match="something else answers there"):
+            on(f"tcp://127.0.0.1:{server.getsockname()[1]}")
 
 
 def test_the_address_of_a_worker_is_none_of_a_scheduler(running):
