@@ -21,7 +21,7 @@ MODULES = {
 }
 PROSE = TEXT[: TEXT.index(BEGIN)]
 NAMED = sorted(set(re.findall(r"`([a-z_]+(?:\.\w+)+)`", PROSE)))
-TREE = re.search(r"## Where things live\n\n```text\n(.*?)```", TEXT, re.DOTALL)[1]
+TREE = re.search(r"## Where things live\n.*?```text\n(.*?)```", TEXT, re.DOTALL)[1]
 
 
 def tool():
@@ -51,6 +51,8 @@ def test_the_layers_are_those_of_the_import_linter():
 
     shown = re.search(r"```text\n( cli .*?)```", TEXT, re.DOTALL)[1]
     assert re.findall(r"^ (\w+) ", shown, re.MULTILINE) == layers
+    short = re.search(r"```\n(cli -> .*)\n```", (ROOT / "CONTRIBUTING.md").read_text())[1]
+    assert short.split(" -> ") == layers
     assert list(tool().LAYERS) == [name for name in layers if name != "api"]
 
 

@@ -340,3 +340,21 @@ def test_the_demo_knows_nothing_of_the_working_directory(capsys):
     Path(".hcp-logscan.toml").write_text("nonsense")
     assert main(["--demo"]) == 0
     assert "nonsense" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "files"), [("--include", ["old.out"]), ("--exclude", ["new.out"])]
+)
+def test_include_and_exclude_choose_the_files(option, files, tmp_path):
+    log = next(Path(INACTIVE).glob("*.out")).read_text()
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("old.out", "new.out"):
+        (run / name).write_text(log)
+
+    code = main([str(run), option, "old*", "--output", "seen.json"])
+
+    seen = json.loads(Path("seen.json").read_text())
+    assert code == 1
+    assert seen["health"]["files"] == 1
+    assert {one["file"] for one in seen["verdict"]["evidence"]} == set(files)
