@@ -130,6 +130,8 @@ def test_a_record_that_is_cut_or_no_object_stays_as_it_is():
 STEP_LOGS = {
     "torchtitan": "2026-03-01 {clock},123 - root - INFO - step: {n}  loss: 8.1  memory: 20 GiB",
     "megatron": " [2026-03-01 {clock}] iteration     {n}/    1000 | lm loss: 1.0E+00 |",
+    "megatron-columns": " [2026-03-01 {clock}] iteration {n:8d}/    1000 | lm loss: 1.0E+00 |",
+    "table": "{clock} {n:6d} 0.1 {n} 0.2 {word}",
     "primus": "[20260301 {clock}][rank-{rank}/8][INFO ] [trainer.py:12] :   a setting {word}: {n}",
     "verl": "2026-03-01 {clock} INFO step:{n} - actor/pg_loss:0.1",
     "logger": "[2026-03-01 {clock}] [INFO] [engine.py:{n}:step] {word} of step {n}",

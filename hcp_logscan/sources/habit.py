@@ -58,7 +58,7 @@ def candidates(lines: Sequence[bytes]) -> Iterator[tuple[str, list[bytes]]]:
 def passed_on(rests: Sequence[bytes]) -> bool:
     """Whether lines of many kinds follow, and enough that no logger stamps."""
     bare = sum(1 for rest in rests if not rest.strip() or rest.startswith((b" ", b"\t")))
-    words = {rest.split()[0] for rest in rests if rest[:1].strip()}
+    words = {re.sub(rb"[0-9]+", b"#", rest.split()[0]) for rest in rests if rest[:1].strip()}
     return bare >= max(MIN_UNSTAMPED, MIN_SHARE * len(rests)) and len(words) >= MIN_WORDS
 
 
@@ -105,5 +105,10 @@ def _ends(common: str) -> list[str]:
     kept = _KEPT.search(common)
     if kept:
         common = common[: kept.start()]
-    blanks = [at for at, char in enumerate(common) if char in " \t" and at >= time.end()]
+    blanks = [
+        at
+        for at, char in enumerate(common)
+        # two blanks are columns of a record
+        if char in " \t" and at >= time.end() and common[at + 1 : at + 2] != " "
+    ]
     return [common[:at] for at in [*blanks, len(common)] if at >= time.end()]
