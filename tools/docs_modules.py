@@ -32,16 +32,28 @@ def sentence(path: Path) -> str:
     return " ".join(text.partition("\n\n")[0].replace("``", "`").split())
 
 
+def _name(path: Path, folder: Path) -> str:
+    """A module by its file, a package inside a layer by its folder."""
+    name = path.relative_to(folder).as_posix()
+    return name.removesuffix("__init__.py")
+
+
 def made() -> str:
     """A list for each layer."""
     blocks = [BEGIN]
     for layer in LAYERS:
         folder = ROOT / "hcp_logscan" / layer
-        modules = [path for path in sorted(folder.glob("*.py")) if path.stem != "__init__"]
+        modules = [
+            path
+            for path in sorted(folder.rglob("*.py"))
+            if path.parent != folder or path.stem != "__init__"
+        ]
         blocks += [
             f"### `{layer}`",
             prose_line(sentence(folder / "__init__.py")),
-            "\n".join(f"- `{path.name}`: {prose_line(sentence(path))}" for path in modules),
+            "\n".join(
+                f"- `{_name(path, folder)}`: {prose_line(sentence(path))}" for path in modules
+            ),
         ]
     return "\n\n".join([*blocks, END])
 
