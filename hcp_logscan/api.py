@@ -17,6 +17,7 @@ from hcp_logscan.analysis.config import SOURCES
 from hcp_logscan.analysis.facts import CONFIG_FACTS
 from hcp_logscan.analysis.gpus import Stated, required
 from hcp_logscan.analysis.run import Analysis, Options, examine
+from hcp_logscan.analysis.skew import notes
 from hcp_logscan.model.errors import HcpLogscanError, UsageError
 from hcp_logscan.model.finding import MAX_TEXT, SEVERITIES, Location
 from hcp_logscan.model.report import (
@@ -425,6 +426,8 @@ def _report_data(
         jobs=_jobs(analysis),
         stories=analysis.stories,
         timeline=analysis.timeline,
+        clocks=tuple(analysis.clocks.offsets.values()),
+        clock_notes=notes(analysis.clocks),
         peak=next(a.peak for a in analysis.attempts if a.attempt == analysis.judged),
         comparison=comparison,
     )

@@ -199,6 +199,7 @@ def _row(
         "time": clock(said["text"]),
         "file": said["file"],
         "line": said["line"],
+        "stream": said["stream"],
         "last": said["last"],
         "text": said["text"],
     }

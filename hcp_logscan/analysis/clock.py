@@ -17,6 +17,9 @@ _NAMED: Final = re.compile(
 )
 _GLOG: Final = re.compile(r"(?:^|[\[ ])[EWIF](\d{1,2})(\d{2}) (\d{2}:\d{2}:\d{2})\.\d")
 _MONTHS: Final = "JanFebMarAprMayJunJulAugSepOctNovDec"
+CLOSE: Final = 60.0
+"""Seconds within which the clocks of two logs do not tell what came first: a driver writes late."""
+
 _HEAD: Final = 400
 """Characters of a line in which its time stands."""
 
@@ -47,6 +50,24 @@ def apart(earlier: str, later: str) -> float:
     90.0
     """
     return (_parsed(later) - _parsed(earlier)).total_seconds()
+
+
+def seconds_of(time: str) -> float:
+    """A time as seconds of a year that nobody means.
+
+    >>> seconds_of("01-01 00:01:30")
+    90.0
+    """
+    return (_parsed(time) - dt.datetime(2024, 1, 1)).total_seconds()  # noqa: DTZ001
+
+
+def moved(time: str, seconds: float) -> str:
+    """The time so many seconds later.
+
+    >>> moved("03-01 10:00:00", -90.0), moved("12-31 23:59:59", 1.5)
+    ('03-01 09:58:30', '01-01 00:00:00')
+    """
+    return (_parsed(time) + dt.timedelta(seconds=seconds)).strftime("%m-%d %H:%M:%S")
 
 
 def _parsed(time: str) -> dt.datetime:

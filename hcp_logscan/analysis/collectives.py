@@ -13,6 +13,7 @@ import polars as pl
 
 from hcp_logscan.analysis import dumps as recorder
 from hcp_logscan.analysis import waits as waiting
+from hcp_logscan.analysis.clock import clock
 from hcp_logscan.analysis.counted import counted, failed_only
 from hcp_logscan.analysis.disagreements import Disagreements, compare
 from hcp_logscan.analysis.dumps import Dumps
@@ -197,6 +198,7 @@ def _rows(
         role = "root" if wait.rank is not None and wait.rank in named.ranks else "cascade"
         own = {"kind": "timeout", "role": role, "rank": wait.rank, "message": _words(wait)}
         place = {name: wait.row[name] for name in ("file", "line", "text")}
+        place |= {"time": clock(wait.row["text"]), "stream": wait.row["stream"]}
         failed = wait.process in only_failed
         common = {"attempt": attempt, "iteration": iteration, "only_failed": failed}
         rows.setdefault(wait.process, {**common, **own, **place})

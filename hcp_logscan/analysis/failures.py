@@ -28,13 +28,23 @@ from hcp_logscan.analysis.facts import FAILURE_FACTS
 from hcp_logscan.analysis.handled import handled
 from hcp_logscan.analysis.phase import Reached, phase
 from hcp_logscan.analysis.progress import saved_after
-from hcp_logscan.analysis.roles import dismiss, first_root, matches, of_scheduler, outlast, settle
+from hcp_logscan.analysis.roles import (
+    dismiss,
+    first_root,
+    matches,
+    of_scheduler,
+    outlast,
+    rivals,
+    settle,
+)
+from hcp_logscan.analysis.skew import NO_SKEW
 from hcp_logscan.parsers.tracebacks import BARE_CHECKS, CHECKS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from hcp_logscan.analysis.handled import Handled
+    from hcp_logscan.analysis.skew import Skew
     from hcp_logscan.analysis.suspects import Witnesses
 
 _CASCADE: Final = (
@@ -73,6 +83,9 @@ class Failures:
 
     cause: Mapping[str, Any] | None = None
     "The first root of any kind."
+
+    rivals: tuple[Mapping[str, Any], ...] = ()
+    "Other roots of which nothing tells whether they came before it."
 
 
 def check_of(exception: str | None, message: str | None, source: str | None) -> str | None:
@@ -178,11 +191,12 @@ def _console_order(
         .iter_rows()
     }
     far = 1 << 60
+    for row in rows:
+        row["console"] = order.get((row["event_rank"], row["exception"]))
 
     def key(row: dict[str, Any]) -> tuple[int, int, int]:
-        at = order.get((row["event_rank"], row["exception"]), far)
-        rank = row["event_rank"]
-        return (at, far if rank is None else rank, row["line"])
+        at, rank = row["console"], row["event_rank"]
+        return (far if at is None else at, far if rank is None else rank, row["line"])
 
     return sorted(rows, key=key)
 
@@ -205,6 +219,8 @@ def _exception_rows(
             ),
             "where": trace["innermost"],
             "stage": trace["stage"],
+            "stream": trace["stream"],
+            "console": trace["console"],
             "iteration": iteration,
             "file": trace["file"],
             "line": trace["line"],
@@ -277,6 +293,7 @@ def _exit_rows(
                 "iteration": iteration,
                 "file": row["file"],
                 "line": row["line"],
+                "stream": row["stream"],
                 "text": row["text"],
                 "elastic": row["kind"],
             }
@@ -298,6 +315,7 @@ def failures(
     config: Mapping[str, Any],
     local_to_rank: Mapping[int, int],
     witnesses: Witnesses,
+    clocks: Skew = NO_SKEW,
 ) -> Failures:
     """The failures of one attempt that had reached `now`, the first root exception first.
 
@@ -316,6 +334,7 @@ def failures(
         for row in rows:
             if matches(_TOLERATED, row["text"]):
                 row["role"] = "confirmation"
+    _set_clocks(rows, clocks)
     settle(rows)
     if now.state == "exit":
         dismiss(rows)
@@ -328,6 +347,7 @@ def failures(
         config=config,
         witnesses=witnesses,
     )
+    _set_clocks(stuck.rows, clocks)
     outlast(rows, stuck.rows)
     rows += stuck.rows
     for row in rows:
@@ -348,9 +368,24 @@ def failures(
     first = next(
         (row for row in rows if row["role"] == "root" and row["kind"] == "exception"), None
     )
+    cause = first_root(rows)
     return Failures(
-        tuple(rows), tuple(culprits), root_rank, role, first, stuck.facts, first_root(rows)
+        tuple(rows),
+        tuple(culprits),
+        root_rank,
+        role,
+        first,
+        stuck.facts,
+        cause,
+        tuple(rivals(cause, rows, clocks)) if cause else (),
     )
+
+
+def _set_clocks(rows: Iterable[dict[str, Any]], clocks: Skew) -> None:
+    """Say in rows whose clock their time is of, and what that time is on the common clock."""
+    for row in rows:
+        row["at_node"] = clocks.node(row["file"], row.get("stream"))
+        row["clock"] = clocks.correct(row.get("time"), row["at_node"])
 
 
 def _culprit(row: Mapping[str, Any]) -> int | None:

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from hcp_logscan.analysis.causes import CAUSES, VAGUE
-from hcp_logscan.analysis.clock import apart
+from hcp_logscan.analysis.clock import CLOSE, apart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-CLOSE: Final = 60.0
-"""Seconds within which the clocks of two logs do not tell what came first: a driver writes late."""
+    from hcp_logscan.analysis.skew import Skew
 
 _LATE: Final = frozenset({"host_oom", "gpu_lost", "shared_memory", "disk_full"})
 """Lines that may stand behind the errors that follow from them, such as slurmstepd's at the end."""
@@ -46,10 +45,16 @@ def before(one: Row, other: Row) -> bool | None:
     """Whether one row came before another; None where neither place nor clock tells."""
     if one["file"] == other["file"]:
         return bool(one["line"] < other["line"])
-    times = one.get("time"), other.get("time")
+    times = moment(one), moment(other)
     if times[0] and times[1] and abs(seconds := apart(times[0], times[1])) > CLOSE:
         return seconds > 0
     return None
+
+
+def moment(row: Mapping[str, Any]) -> str | None:
+    """The wall-clock of a row, on the clock of the reference node as far as that is known."""
+    time: str | None = row.get("clock") or row.get("time")
+    return time
 
 
 def settle(rows: Sequence[Row]) -> None:
@@ -190,10 +195,45 @@ def first_root(rows: Sequence[Row]) -> Row | None:
     if len({row["file"] for row in roots}) == 1:
         return min(roots, key=lambda row: int(row["line"]))
     if roots and all(row.get("time") for row in roots):
-        return min(roots, key=lambda row: (str(row["time"]), int(row["line"])))
+        return min(roots, key=lambda row: (str(moment(row)), int(row["line"])))
 
     def rank(row: Row) -> int:
         group = CAUSES[row["cause"]].group if row.get("cause") else "own"
         return _PRECEDENCE.index(group)
 
     return min(roots, key=rank, default=None)
+
+
+def rivals(first: Row, rows: Sequence[Row], clocks: Skew) -> list[Row]:
+    """Other root candidates that may have been before the first one, for all that is known.
+
+    Only what breaks by itself is compared: suspects and waits are judged together.
+    """
+    if first["kind"] not in _RIVALS or of_scheduler(first):
+        return []
+    return [
+        row
+        for row in rows
+        if row["role"] == "root"
+        and row["kind"] in _RIVALS
+        and row is not first
+        and not of_scheduler(row)
+        and (row["rank"] is None or row["rank"] != first["rank"])
+        and not _surely_before(first, row, clocks)
+    ]
+
+
+_RIVALS: Final = frozenset({"exception", "exit", "cause"})
+
+
+def _surely_before(one: Row, other: Row, clocks: Skew) -> bool:
+    """Whether one row came before another, by place or by clocks that can be compared."""
+    if one["file"] == other["file"]:
+        return bool(one["line"] < other["line"])
+    orders = one.get("console"), other.get("console")
+    if orders[0] is not None and orders[1] is not None:
+        return bool(orders[0] < orders[1])
+    times = moment(one), moment(other)
+    if not times[0] or not times[1]:
+        return False
+    return apart(times[0], times[1]) > clocks.slack(one.get("at_node"), other.get("at_node"))

@@ -21,6 +21,7 @@ from hcp_logscan.analysis import (
     resumed,
     rotated,
     sequences,
+    skew,
     story,
     timeline,
 )
@@ -102,6 +103,7 @@ class Analysis:
     timeline: tuple[TimelineEntry, ...] = ()
     suppress: tuple[Suppression, ...] = ()
     "Which findings the run's own settings file accepts; whether they are is not decided here."
+    clocks: skew.Skew = skew.NO_SKEW
 
     @property
     def verdict(self) -> Verdict:
@@ -173,6 +175,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     events["causes"] = cause_rows.spread(events["causes"], events, numbers, nodes)
     local_to_rank = _local_ranks(events, rank_map, files, world_size)
     witnesses = _witnesses(tables, events, job, coverage, one_attempt=len(numbers) == 1)
+    clocks = skew.skew(events, files, job.files)
     failed = {
         n: failures.failures(
             events,
@@ -181,6 +184,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
             config=configs[n].facts,
             local_to_rank=local_to_rank,
             witnesses=witnesses,
+            clocks=clocks,
         )
         for n in numbers
     }
@@ -228,8 +232,9 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
         ranks=rank_rows(coverage, events, files),
         hosts=hosts(events, files),
         stories=_stories(analysed, failed, run_facts.row(0, named=True), names),
-        timeline=timeline.timeline(events, series, failed, names),
         suppress=tables.found.settings.suppress,
+        timeline=timeline.timeline(events, series, failed, names, clocks),
+        clocks=clocks,
     )
 
 

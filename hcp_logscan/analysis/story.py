@@ -86,26 +86,40 @@ def _also(row: Row, rows: Sequence[Row]) -> str:
     return f" and {len(others):,} more rank{'s' if len(others) > 1 else ''} ({ranges(others)})"
 
 
-def _first(root: Row, rows: Sequence[Row], names: Sequence[str]) -> str:
-    """The sentence of the first root candidate."""
+def _first(root: Row, rows: Sequence[Row], names: Sequence[str], rivals: Sequence[Row] = ()) -> str:
+    """The sentence of the first root candidate, and of a rival that may have been before it."""
+    key = alike(root)
+    others = [row for row in rivals if alike(row) != key]
+    if not others:
+        return f"{_said_first(root, rows, names, sure=True)}."
+    more = f" (and {len(others) - 1:,} more)" if len(others) > 1 else ""
+    return (
+        f"{_said_first(root, rows, names, sure=False)}; nothing tells whether that was before"
+        f" {others[0]['who']}: {kind_words(others[0])}{_place(others[0], names)}{more}."
+    )
+
+
+def _said_first(root: Row, rows: Sequence[Row], names: Sequence[str], *, sure: bool) -> str:
+    """What a root candidate is, as the first one only where that is sure."""
     who = root["who"][:1].upper() + root["who"][1:]
     also, place = _also(root, rows), _place(root, names)
     group = CAUSES[root["cause"]].group if root.get("cause") else None
     if root["kind"] == "exception" and group != "start-up" and root.get("cause") != "dns":
         at = f" at {root['where']}" if root.get("where") else ""
-        return f"{who}{also} broke first {root['during']}{at}: {kind_words(root)}{place}."
+        broke = "broke first" if sure else "broke"
+        return f"{who}{also} {broke} {root['during']}{at}: {kind_words(root)}{place}"
     if root["kind"] == "exit":
         unknown = " and no line says who sent it" if root["signal"] == "SIGKILL" else ""
-        return f"{who}{also} {kind_words(root)} {root['during']}{unknown}{place}."
+        return f"{who}{also} {kind_words(root)} {root['during']}{unknown}{place}"
     if root.get("cause"):
         what, said = CAUSES[root["cause"]].what, short(root["message"])
         head = f"{what[:1].upper()}{what[1:]}"
-        verb = "ended it" if group == "scheduler" else "came first"
+        verb = "ended it" if group == "scheduler" else "came first" if sure else "came"
         whom = "" if root["who"].startswith("a rank") else f" ({root['who']}{also})"
-        return f"{head} {verb} {root['during']}{whom}: {said}{place}."
+        return f"{head} {verb} {root['during']}{whom}: {said}{place}"
     if root["kind"] == "suspect":
-        return f"{who}{also} is the prime suspect: {kind_words(root)}{place}."
-    return f"{who}{also}: {kind_words(root)}{place}."
+        return f"{who}{also} is the prime suspect: {kind_words(root)}{place}"
+    return f"{who}{also}: {kind_words(root)}{place}"
 
 
 def _followed(rows: Sequence[Row]) -> str | None:
@@ -186,7 +200,7 @@ def of_attempt(
     if facts["rejections"] and outcome == "rejected":
         sentences.append(f"The configuration was refused at start-up: {short(_refusal(facts))}.")
     elif root is not None:
-        sentences.append(_first(root, rows, names))
+        sentences.append(_first(root, rows, names, failed.rivals))
     elif any(row["role"] == "cascade" for row in rows):
         silent = failed.culprits
         whom = f"; suspected: rank {ranges(silent)}, of which nothing is heard" if silent else ""

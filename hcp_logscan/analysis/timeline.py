@@ -1,7 +1,8 @@
 """The timeline of a run: what its ranks and its job did, in order, like entries of many ranks once.
 
-Ordered by wall-clock where lines carry it, else by the last dated line above in the same file, else
-by what an entry is. Bounded, however many ranks and attempts there are.
+Ordered by wall-clock where lines carry it, of a node whose clock is off on that of the others; else
+by the last dated line above in the same file, else by what an entry is. Bounded, however many ranks
+and attempts there are.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from hcp_logscan.analysis.clock import clock
+from hcp_logscan.analysis.skew import NO_SKEW
 from hcp_logscan.analysis.story import alike, kind_words
 from hcp_logscan.model.report import TimelineEntry
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from hcp_logscan.analysis.failures import Failures
+    from hcp_logscan.analysis.skew import Skew
 
 MAX_ENTRIES: Final = 300
 MAX_PER_ATTEMPT: Final = 60
@@ -39,13 +42,14 @@ Row = dict[str, Any]
 class _Clocks:
     """The wall-clock at a line of a file: its own, else that of the last dated line above."""
 
-    def __init__(self, tables: Mapping[str, pl.DataFrame]) -> None:
+    def __init__(self, tables: Mapping[str, pl.DataFrame], skew: Skew) -> None:
         self._by_file: dict[int, tuple[list[int], list[str]]] = {}
-        dated = [tables[name].select("file", "line", "time") for name in ("marks", "iterations")]
-        dated.append(tables["exits"].select("file", "line", "time"))
-        dated.append(tables["causes"].select("file", "line", pl.col("text").alias("time")))
-        for file, line, time in pl.concat(dated).drop_nulls().sort("file", "line").iter_rows():
-            if said := clock(time):
+        place = ("file", "stream", "line")
+        dated = [tables[name].select(*place, "time") for name in ("marks", "iterations", "exits")]
+        dated.append(tables["causes"].select(*place, pl.col("text").alias("time")))
+        rows = pl.concat(dated).drop_nulls("time").sort("file", "line")
+        for file, stream, line, time in rows.iter_rows():
+            if said := skew.correct(clock(time), skew.node(file, stream)):
                 lines, times = self._by_file.setdefault(file, ([], []))
                 lines.append(line)
                 times.append(said)
@@ -64,13 +68,17 @@ def timeline(
     series: pl.DataFrame,
     failed: Mapping[int, Failures],
     names: Sequence[str],
+    skew: Skew = NO_SKEW,
 ) -> tuple[TimelineEntry, ...]:
-    """Entries of all attempts, oldest first."""
-    clocks = _Clocks(tables)
+    """Entries of all attempts, oldest first by the clock of the reference node."""
+    clocks = _Clocks(tables, skew)
     entries: list[TimelineEntry] = []
     for attempt, found in failed.items():
         rows = [*_progress(tables, series, attempt), *_failures(found)]
         for row in rows:
+            said = row["time"]
+            row["time"] = skew.correct(said, skew.node(row["file"], row["stream"]))
+            row["corrected"] = row["time"] != said
             row["at"] = row.get("time") or clocks.at(row["file"], row["line"])
         _held_back(rows)
         entries += [_entry(row, attempt, names) for row in bounded(_sorted(rows), MAX_PER_ATTEMPT)]
@@ -144,6 +152,7 @@ def _job(row: Row, kind: str, text: str, time: str | None = None) -> Row:
         "iteration": row.get("iteration"),
         "file": row["file"],
         "line": row["line"],
+        "stream": row.get("stream"),
     }
 
 
@@ -167,6 +176,7 @@ def _failures(found: Failures) -> list[Row]:
             "iteration": row["iteration"],
             "file": row["file"],
             "line": row["line"],
+            "stream": row.get("stream"),
         }
     return list(folded.values())
 
@@ -185,4 +195,5 @@ def _entry(row: Row, attempt: int, names: Sequence[str]) -> TimelineEntry:
         iteration=row["iteration"],
         file=None if row["file"] is None else names[row["file"]],
         line=row["line"],
+        corrected=row["corrected"],
     )

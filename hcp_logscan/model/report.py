@@ -309,12 +309,32 @@ class Story:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """How far the clock of one node is from that of the reference node."""
+
+    node: str
+    reference: str
+    seconds: float | None
+    "Ahead of the reference's; negative behind it. None where too few events tell."
+
+    events: int
+    "Events that both nodes logged."
+
+    spread_s: float | None
+    "Median of the absolute deviations from `seconds`."
+
+    corrected: bool = False
+    "Times of this node are corrected: the offset is larger than it is uncertain."
+
+
+@dataclass(frozen=True, slots=True)
 class TimelineEntry:
     """One thing that happened; like things of many ranks are one entry."""
 
     attempt: int
     time: str | None
-    "Wall-clock as `MM-DD hh:mm:ss`, None where nothing tells it."
+    """Wall-clock as `MM-DD hh:mm:ss`, None where nothing tells it; of nodes whose clock is off, on
+    the clock of the reference."""
 
     estimated: bool
     "The time is that of the last dated line above in the same file: it was then or later."
@@ -338,6 +358,8 @@ class TimelineEntry:
     iteration: int | None
     file: str | None
     line: int | None
+    corrected: bool = False
+    "The line itself shows another time: the clock of its node is off."
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,6 +411,12 @@ class ReportData:
 
     timeline: tuple[TimelineEntry, ...] = ()
     "In order, a few hundred entries at most."
+
+    clocks: tuple[ClockOffset, ...] = ()
+    "One per node; empty where the logs are not known to be of several."
+
+    clock_notes: tuple[str, ...] = ()
+    "What is said of clocks that were corrected, in words; empty where none was."
 
     redaction: Redaction = field(default_factory=Redaction)
     "What is hidden in all of the above; nothing as long as nobody redacted it."

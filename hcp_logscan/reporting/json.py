@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from hcp_logscan.model.report import AttemptData, Health, ReportData
 
 _DIGITS: Final = 6
+MAX_CLOCKS: Final = 256
+"""Nodes whose clocks are listed."""
+
 _INVISIBLE: Final = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
@@ -60,6 +63,7 @@ def document(data: ReportData) -> dict[str, Any]:
         "jobs": [asdict(job) for job in data.jobs],
         "stories": [asdict(story) for story in data.stories],
         "timeline": [asdict(entry) for entry in data.timeline],
+        "clocks": [asdict(offset) for offset in data.clocks[:MAX_CLOCKS]],
         "topology": _topology(data),
         "comparison": None if data.comparison is None else _comparison(data.comparison),
     }

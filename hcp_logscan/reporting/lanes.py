@@ -109,6 +109,8 @@ class StoryView:
 
     rows: tuple[Row, ...]
     more_rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+    "What is to be known of the times: clocks that are corrected."
 
 
 def story_view(data: ReportData, anchors: Mapping[tuple[str, int], str]) -> StoryView | None:
@@ -145,6 +147,7 @@ def story_view(data: ReportData, anchors: Mapping[tuple[str, int], str]) -> Stor
         legend=tuple((role, meaning) for role, meaning in ROLE_WORDS.items() if role in roles),
         rows=tuple(shown),
         more_rows=tuple(table) if len(table) > len(shown) else (),
+        notes=data.clock_notes,
     )
 
 
@@ -203,7 +206,7 @@ def _splits(entries: Sequence[TimelineEntry], xs: Sequence[int]) -> list[tuple[i
 
 
 def _row(entry: TimelineEntry, anchors: Mapping[tuple[str, int], str]) -> Row:
-    time = entry.time or ""
+    time = f"{entry.time or ''}{' (corrected)' if entry.corrected else ''}"
     place = None if entry.file is None or entry.line is None else (entry.file, entry.line)
     return Row(
         time=f"{time} or later" if time and entry.estimated else time,

@@ -115,6 +115,7 @@ def _timeline(data: ReportData) -> Iterator[str]:
     if told is not None and told.rows:
         lines = [" ".join(filter(None, (row.time, f"{row.who}:", row.what))) for row in told.rows]
         yield "<details><summary>Timeline</summary>"
+        yield from map(escaped, told.notes)
         yield fenced(lines)
         yield "</details>"
 

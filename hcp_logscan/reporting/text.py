@@ -190,6 +190,8 @@ def _story(data: ReportData, paper: _Paper) -> None:
     for number, sentence in enumerate(sentences):
         lead = "What broke  " if number == 0 else " " * 12
         paper.hang(lead, cut(sentence, _MESSAGE), lead="bold")
+    for note in data.clock_notes:
+        paper.hang(" " * 12, note)
 
 
 def _findings(data: ReportData, paper: _Paper) -> None:

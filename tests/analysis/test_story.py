@@ -135,3 +135,23 @@ def test_log_text_stays_text_of_one_line(told):
 
     assert "\x1b" not in sentences(found)[0]
     assert "\u202e" not in sentences(found)[0]
+
+
+def test_of_two_files_without_times_none_is_said_to_be_first(tmp_path):
+    for rank, error in ((1, "KeyError: 'x'"), (2, "ValueError: y")):
+        (tmp_path / f"rank_{rank}.log").write_text(WORLD.format(n=4) + trace(rank, error))
+
+    assert sentences(examine(tmp_path)) == (
+        "Rank 1 broke at start-up at train.py:7: KeyError: 'x' [rank_1.log:5]; nothing tells whether"
+        " that was before rank 2: ValueError: y [rank_2.log:5].",
+    )
+
+
+def test_a_console_that_shows_both_tells_which_was_first(tmp_path):
+    errors = {2: "ValueError: y", 1: "KeyError: 'x'"}
+    for rank, error in errors.items():
+        (tmp_path / f"rank_{rank}.log").write_text(trace(rank, error))
+    both = "".join(trace(rank, error) for rank, error in errors.items())
+    (tmp_path / "console.log").write_text(WORLD.format(n=4) + both)
+
+    assert sentences(examine(tmp_path))[0].startswith("Rank 2 broke first at start-up")
