@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hcp_logscan.analysis import flops, formula, steady
+from hcp_logscan.analysis import flops, formula, pace, steady
 from hcp_logscan.analysis.config import Block, Config, Place
 from hcp_logscan.analysis.facts import CONFIG_FACTS, FACTS
 from hcp_logscan.analysis.gpus import find
@@ -74,6 +74,7 @@ def test_numbers_of_the_steady_state_are_those_of_the_code():
     assert f"at least {steady.NOISE_SHARE * 100:.0f} %" in TEXT
     assert f"more than {steady.PAUSES_SHARE * 100:.0f} % of all" in TEXT
     assert f"Fewer than {steady.MIN_ROWS} such lines" in TEXT
+    assert f"until {pace.RESOLUTIONS} times as much has passed" in TEXT
     assert steady.LATE_SHARE == 0.1  # "the last tenth"
 
 

@@ -151,7 +151,7 @@ def _windows(
         ("late", late, math.inf),
     )
     gap = _WIDEST_GAP * max(_spacing(ours), _spacing(theirs))
-    steady_here, steady_there = steady(ours), steady(theirs)
+    (_, steady_here), (_, steady_there) = steady(ours), steady(theirs)
     found: list[Window] = []
     for metric in (*SPEEDS, *COURSES):
         speed = metric in SPEEDS

@@ -112,7 +112,7 @@ def analyse_attempt(
     facts.update(_memory(mine["rank_lines"]))
     facts.update(_broken(mine, failed))
     facts.update(across)
-    facts.update(steady.facts(steady.steady(rows)))
+    facts.update(steady.facts(*steady.steady(rows)))
     facts.update(stragglers.facts(mine, facts["world_size"]))
     facts.update(gpus.facts(hardware, facts["precision"], stated, rows))
     outcome = _outcome(facts, mine, failed)

@@ -265,7 +265,7 @@ def _counted(facts: Mapping[str, Any], rows: pl.DataFrame) -> float | None:
         return None
     batch = pl.coalesce("global_batch_size", pl.lit(facts["global_batch_size"], pl.Int64))
     counted = pl.col("tflops_per_gpu") * pl.col("step_ms") * facts["world_size"] / batch
-    values = steady(rows).select(counted.alias("counted"))["counted"].drop_nulls()
+    values = steady(rows)[1].select(counted.alias("counted"))["counted"].drop_nulls()
     middle = values.filter(values.is_finite() & (values > 0)).median()
     return float(str(middle)) if middle is not None else None
 

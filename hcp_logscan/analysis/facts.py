@@ -264,14 +264,25 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         " none, or stand too close for stamps of one second",
         _LAST,
     ),
+    "pace_source": Fact(
+        _STR,
+        "what tells the time of a step: `the printed step times`, `the printed tokens/s`, `the"
+        " printed TFLOP/s` or `the time stamps of the lines`, the first of these that most lines"
+        " have; all facts about pace are by this one",
+        _LAST,
+    ),
     "steady_iterations": Fact(
         _INT,
         "logged iterations that count as steady: without warm-up, ramp-up of the batch, and pauses"
-        " for checkpoints, evaluation and the like",
+        " for checkpoints, evaluation and the like; where time stamps tell their pace, stretches of"
+        " them that are long enough for the stamps",
         _LAST,
     ),
     "step_ms_steady": Fact(
-        _FLOAT, "median of step_ms over the steady iterations; null below three of them", _LAST
+        _FLOAT,
+        "median milliseconds per iteration over the steady iterations, printed or by time stamps;"
+        " null below three of them",
+        _LAST,
     ),
     "step_ms_steady_mad": Fact(_FLOAT, "their median absolute deviation from it", _LAST),
     "tflops_steady": Fact(
@@ -282,31 +293,44 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         _FLOAT, "median of tokens_per_s_per_gpu over the steady iterations", _LAST
     ),
     "tokens_per_s_steady_mad": Fact(_FLOAT, "its median absolute deviation", _LAST),
+    "pace_change": Fact(
+        _FLOAT,
+        "time of a step in the last tenth of the steady iterations (25 to 1000 lines) over that in"
+        " the fastest stretch of as many before it: medians",
+        _LAST,
+    ),
+    "pace_change_apart": Fact(
+        _FLOAT,
+        "the same of the lower quartile at the end and the upper quartile before: above 1 where"
+        " three of four steps are slower than three of four were",
+        _LAST,
+    ),
+    "pace_early": Fact(_STR, "the median before, with its unit", _LAST),
+    "pace_late": Fact(_STR, "the median at the end, with its unit", _LAST),
     "step_ms_early": Fact(
-        _FLOAT,
-        "median of step_ms in the fastest stretch of steady iterations, as long as that of"
-        " step_ms_late",
-        _LAST,
+        _FLOAT, "the median before in milliseconds; null where a rate tells the pace", _LAST
     ),
-    "step_ms_early_upper": Fact(_FLOAT, "upper quartile of that stretch", _LAST),
     "step_ms_late": Fact(
-        _FLOAT,
-        "median of step_ms in the last tenth of the steady iterations (25 to 1000 lines)",
-        _LAST,
+        _FLOAT, "the median at the end in milliseconds; null where a rate tells the pace", _LAST
     ),
-    "step_ms_late_lower": Fact(_FLOAT, "lower quartile of that stretch", _LAST),
     "late_iteration": Fact(_INT, "first iteration of that last stretch", _LAST),
     "speed_change": Fact(
         _FLOAT,
         "speed of the steady iterations over that of the attempt before it with the same model,"
-        " batch, precision and parallel sizes; null if there is none",
+        " batch, precision and parallel sizes; null if there is none, or no one source tells the"
+        " pace of both",
         _DUMP,
     ),
+    "speed_source": Fact(
+        _STR, "what tells the pace of both, as pace_source: the best that both have"
+    ),
+    "speed_now": Fact(_STR, "median of this attempt by it, with its unit"),
+    "speed_lines": Fact(_INT, "its steady iterations by it"),
     "speed_change_noise": Fact(
         _FLOAT, "standard deviation of the noisier of the two, as a share, by its deciles", _LAST
     ),
     "speed_before_attempt": Fact(_INT, "number of the attempt that speed_change compares with"),
-    "speed_before_lines": Fact(_INT, "its steady iterations"),
+    "speed_before_lines": Fact(_INT, "steady iterations of that one"),
     "loss_resume_change": Fact(
         _FLOAT,
         "loss behind a resume minus the loss before: median over the same iterations of an earlier"

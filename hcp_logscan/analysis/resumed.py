@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from hcp_logscan.analysis import steady
+from hcp_logscan.analysis import pace, steady
 from hcp_logscan.analysis.facts import CONFIG_FACTS
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _NO_SHAPE: Final = frozenset(
 
 _NAMES: Final = (
     *("speed_change", "speed_change_noise", "speed_before_attempt", "speed_before_lines"),
+    *("speed_lines", "speed_source", "speed_now"),
     *("loss_resume_change", "loss_resume_before", "loss_resume_noise"),
     *("loss_resume_lines", "loss_resume_basis"),
 )
@@ -54,7 +55,8 @@ def facts(
         rows = series.filter(pl.col("attempt") == number, pl.col("finished"))
         if not rows.height:
             continue
-        this = _Attempt(number, _losses(rows), steady.steady(rows), _shape(configs[number], rows))
+        paces = {source: steady.kept(part) for source, part in pace.sources(rows)}
+        this = _Attempt(number, _losses(rows), paces, _shape(configs[number], rows))
         found[number] |= _loss(this, earlier)
         alike = (one for one in reversed(earlier) if one.shape == this.shape is not None)
         if (before := next(alike, None)) is not None:
@@ -69,7 +71,9 @@ class _Attempt:
     losses: pl.DataFrame
     "`iteration`, `lm_loss`: the lines that have both."
 
-    steady: pl.DataFrame
+    paces: Mapping[pace.Source, pl.DataFrame]
+    "The steady rows by each source that tells its pace."
+
     shape: tuple[str, ...] | None
 
 
@@ -82,15 +86,23 @@ def _shape(config: Mapping[str, Any], rows: pl.DataFrame) -> tuple[str, ...] | N
 
 
 def _speed(this: _Attempt, before: _Attempt) -> dict[str, Any]:
-    now, then = (one.steady["step_ms"].drop_nulls() for one in (this, before))
-    if min(now.len(), then.len()) < steady.MIN_ROWS:
-        return {}
-    return {
-        "speed_change": float(str(then.median())) / float(str(now.median())),
-        "speed_change_noise": max(steady.scatter(now), steady.scatter(then)),
-        "speed_before_attempt": before.number,
-        "speed_before_lines": before.steady.height,
-    }
+    """Both by one source: the best that tells the pace of enough lines of either."""
+    for source in pace.SOURCES:
+        if source not in this.paces or source not in before.paces:
+            continue
+        now, then = (one.paces[source][pace.PACE] for one in (this, before))
+        if min(now.len(), then.len()) >= steady.MIN_ROWS:
+            middle = float(str(now.median()))
+            return {
+                "speed_change": float(str(then.median())) / middle,
+                "speed_change_noise": max(steady.scatter(now), steady.scatter(then)),
+                "speed_before_attempt": before.number,
+                "speed_before_lines": then.len(),
+                "speed_lines": now.len(),
+                "speed_source": source.name,
+                "speed_now": source.words(middle),
+            }
+    return {}
 
 
 def _loss(this: _Attempt, earlier: Sequence[_Attempt]) -> dict[str, Any]:

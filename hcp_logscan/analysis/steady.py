@@ -14,16 +14,21 @@ A row is left out, in this order, if
 Noise is measured on the run itself: the median absolute deviation from that running median. Medians
 are not moved by what they are to find, as means are. A slow phase longer than half of the window is
 no pause and stays: it is part of how fast the run is.
+
+What tells the time of a row is one source for the whole attempt, the best that it has (`pace`).
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-PACES: Final = ("step_ms", "tokens_per_s_per_gpu", "tflops_per_gpu")
-"""What tells the pace of a row: the first of these that most rows of the attempt have."""
+from hcp_logscan.analysis import pace
+from hcp_logscan.analysis.pace import PACE
+
+if TYPE_CHECKING:
+    from hcp_logscan.analysis.pace import Source
 
 WINDOW_ROWS: Final = 51
 """Rows of the running median, centred: pauses shorter than half of it cannot move it."""
@@ -54,32 +59,33 @@ LATE_ROWS: Final = (25, 1_000)
 """The end of a run that is compared with its beginning: this share, and at least and at most."""
 
 
-def steady(iterations: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the fact table `iterations` of one attempt that count as steady, in order.
+def steady(iterations: pl.DataFrame) -> tuple[Source | None, pl.DataFrame]:
+    """What tells the pace of one attempt, and its steady rows by that; `None` where nothing does.
 
-    Columns are those of the argument; no rows where no line tells how fast it was. There may be
-    fewer than `MIN_ROWS`: then the logs do not show a steady state.
+    `iterations` is that fact table of the attempt.
     """
-    column = next((name for name in PACES if _most_have(iterations, name)), None)
-    if column is None:
-        return iterations.clear()
-    rows = iterations.filter("finished", pl.col(column).is_finite(), pl.col(column) > 0)
+    for source, rows in pace.sources(iterations):
+        return source, kept(rows)
+    return None, iterations.clear()
+
+
+def kept(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows that count as steady, in order, of those that have a `PACE`.
+
+    There may be fewer than `MIN_ROWS`: then the logs do not show a steady state.
+    """
     usual = rows["global_batch_size"].drop_nulls().mode().max()
     if usual is not None:
         batch = pl.col("global_batch_size")
         rows = rows.filter(batch.is_null() | (batch == usual))
-    time = rows[column] if column == "step_ms" else 1.0 / rows[column]
+    time = rows[PACE]
     local = time.rolling_median(WINDOW_ROWS, min_samples=1, center=True)
     beside = time / local - 1.0
     limit = max(NOISE_SHARE, NOISE_DEVIATIONS * DEVIATION_OF_NORMAL * (deviation(beside) or 0.0))
     behind = pl.int_range(rows.height, eager=True) >= _warm_up(time, limit)
-    kept = (beside.abs() <= limit) & behind
-    many = (behind & ~kept).sum() > PAUSES_SHARE * rows.height
-    return rows.filter(behind if many else kept)
-
-
-def _most_have(rows: pl.DataFrame, column: str) -> bool:
-    return rows[column].is_not_null().sum() * 2 > rows.height
+    near = (beside.abs() <= limit) & behind
+    many = (behind & ~near).sum() > PAUSES_SHARE * rows.height
+    return rows.filter(behind if many else near)
 
 
 def _warm_up(time: pl.Series, limit: float) -> int:
@@ -111,11 +117,17 @@ def deviation(values: pl.Series) -> float | None:
     return float(str((values - middle).abs().median()))
 
 
-def facts(rows: pl.DataFrame) -> dict[str, Any]:
-    """Medians and median absolute deviations of the steady rows of one attempt."""
-    found: dict[str, Any] = {"steady_iterations": rows.height}
+def facts(source: Source | None, rows: pl.DataFrame) -> dict[str, Any]:
+    """Medians and median absolute deviations of the steady rows of one attempt.
+
+    Null is what nothing tells; `steady_iterations`, too, where there is no `source`.
+    """
+    if source is None:
+        return {}
+    found: dict[str, Any] = {"steady_iterations": rows.height, "pace_source": source.name}
+    times = PACE if source.milliseconds else "step_ms"
     for column, name in (
-        ("step_ms", "step_ms_steady"),
+        (times, "step_ms_steady"),
         ("tflops_per_gpu", "tflops_steady"),
         ("tokens_per_s_per_gpu", "tokens_per_s_steady"),
     ):
@@ -123,34 +135,31 @@ def facts(rows: pl.DataFrame) -> dict[str, Any]:
         enough = values.len() >= MIN_ROWS
         found[name] = values.median() if enough else None
         found[f"{name}_mad"] = deviation(values) if enough else None
-    return {**found, **_drift(rows)}
+    return {**found, **_drift(source, rows)}
 
 
-_DRIFT: Final = (
-    "step_ms_early",
-    "step_ms_early_upper",
-    "step_ms_late",
-    "step_ms_late_lower",
-    "late_iteration",
-)
-
-
-def _drift(rows: pl.DataFrame) -> dict[str, Any]:
-    """Step time at the end of the steady rows, and in the fastest stretch of as many before it."""
-    rows = rows.filter(pl.col("step_ms").is_finite(), pl.col("step_ms") > 0)
+def _drift(source: Source, rows: pl.DataFrame) -> dict[str, Any]:
+    """Pace at the end of the steady rows against that of the fastest stretch of as many before."""
     width = min(max(int(rows.height * LATE_SHARE), LATE_ROWS[0]), LATE_ROWS[1])
     stretches = rows.height // width
     if stretches <= 1:
-        return dict.fromkeys(_DRIFT)
+        return {}
     rows = rows.tail(stretches * width)
-    times = [rows["step_ms"].slice(at, width) for at in range(0, rows.height, width)]
-    early = min(times[:-1], key=lambda stretch: float(str(stretch.median())))
+    times = [rows[PACE].slice(at, width) for at in range(0, rows.height, width)]
+    early = min(times[:-1], key=_median)
+    before, late = _median(early), _median(times[-1])
     # quartiles, because medians of steps that are fast and slow by turns jump between the two
-    values = (
-        early.median(),
-        early.quantile(0.75, "linear"),
-        times[-1].median(),
-        times[-1].quantile(0.25, "linear"),
-        rows["iteration"][-width],
-    )
-    return dict(zip(_DRIFT, values, strict=True))
+    upper, lower = early.quantile(0.75, "linear"), times[-1].quantile(0.25, "linear")
+    return {
+        "pace_change": late / before,
+        "pace_change_apart": float(str(lower)) / float(str(upper)),
+        "pace_early": source.words(before),
+        "pace_late": source.words(late),
+        "step_ms_early": before if source.milliseconds else None,
+        "step_ms_late": late if source.milliseconds else None,
+        "late_iteration": rows["iteration"][-width],
+    }
+
+
+def _median(values: pl.Series) -> float:
+    return float(str(values.median()))

@@ -1,5 +1,7 @@
 """An attempt against those before it: speed of one shape, loss behind a resume."""
 
+import datetime as dt
+
 import polars as pl
 import pytest
 
@@ -9,7 +11,7 @@ from hcp_logscan.analysis.facts import CONFIG_FACTS, schema
 SHAPE = {**dict.fromkeys(CONFIG_FACTS), "world_size": 32, "seq_length": 131_072, "cp_size": 16}
 
 
-def attempt(number, first, many, *, step=5_000.0, loss=2.3):
+def attempt(number, first, many, *, step=5_000.0, loss=2.3, **columns):
     rows = {
         "attempt": [number] * many,
         "iteration": range(first, first + many),
@@ -17,8 +19,9 @@ def attempt(number, first, many, *, step=5_000.0, loss=2.3):
         "step_ms": [step + i % 3 for i in range(many)],
         "lm_loss": [loss + 0.01 * (i % 3) for i in range(many)],
         "global_batch_size": [32] * many,
+        **columns,
     }
-    wanted = schema("iterations")
+    wanted = {**schema("iterations"), "time": pl.String()}
     return pl.DataFrame(rows, schema={name: wanted[name] for name in rows}).select(
         pl.col(name) if name in rows else pl.lit(None, dtype).alias(name)
         for name, dtype in wanted.items()
@@ -45,6 +48,38 @@ def test_attempts_of_another_or_unknown_shape_are_not_compared(other):
     versions = {**SHAPE, "te_version": "2.8.0", "train_iters": 900}
     found = facts(attempt(0, 1, 30), attempt(1, 31, 30), configs={0: SHAPE, 1: versions})
     assert found[1]["speed_change"] == 1.0
+
+
+def stamps(many, seconds):
+    start = dt.datetime(2031, 3, 2, 11)  # noqa: DTZ001 - logs have no zone
+    return [f"{start + dt.timedelta(seconds=seconds * i)}" for i in range(many)]
+
+
+def test_both_are_told_by_one_source():
+    no_times = {"step_ms": [None] * 60}
+    rate = {**no_times, "tokens_per_s_per_gpu": [4_000.0 + i % 3 for i in range(60)]}
+    half = {**no_times, "tokens_per_s_per_gpu": [2_000.0 + i % 3 for i in range(60)]}
+    found = facts(attempt(0, 1, 60, **rate), attempt(1, 61, 60, **half))[1]
+    assert found["speed_change"] == pytest.approx(0.5, rel=1e-3)
+    assert (found["speed_source"], found["speed_now"]) == (
+        "the printed tokens/s",
+        "2,001 tokens/s/GPU",
+    )
+
+
+def test_what_only_one_of_them_prints_is_not_compared():
+    rate = {"step_ms": [None] * 60, "tokens_per_s_per_gpu": [4_000.0] * 60}
+    printed = {"tokens_per_s_per_gpu": [2_000.0] * 60}  # beside step times: perhaps from them
+    assert (
+        facts(attempt(0, 1, 60, **rate), attempt(1, 61, 60, **printed))[1]["speed_change"] is None
+    )
+    dated = {"time": stamps(60, 10)}
+    found = facts(
+        attempt(0, 1, 60, **rate, **dated), attempt(1, 61, 60, **printed, time=stamps(60, 5))
+    )[1]
+    assert found["speed_source"] == "the time stamps of the lines"
+    assert found["speed_change"] == pytest.approx(2.0)
+    assert found["speed_lines"] < found["speed_before_lines"]  # windows of four and of two lines
 
 
 def test_loss_is_compared_over_the_same_iterations_first():
