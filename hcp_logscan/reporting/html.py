@@ -17,6 +17,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hcp_logscan.model.markdown import segments
+from hcp_logscan.reporting.copies import copies
 from hcp_logscan.reporting.safe import visible
 from hcp_logscan.reporting.view.page import page as page_view
 
@@ -38,24 +39,29 @@ _POLICY: Final = (
 def render_html(data: ReportData, *, charts: Charts = "interactive") -> str:
     """The report as one HTML document.
 
-    `interactive` embeds plotly once (about 2 MB) over the same static drawings; `static` leaves
-    it, and every script, out.
+    `interactive` embeds plotly once (about 2 MB) over the same static drawings, and buttons that
+    copy; `static` leaves them, and every script, out.
     """
     from markupsafe import Markup
 
     page = page_view(data)
-    live = charts == "interactive" and page["charts"]
+    scripted = charts == "interactive"
+    live = scripted and page["charts"]
+    copy = _asset("copy.js") if scripted else ""
     script = _asset("report.js") if live else ""
     library, digest = _plotly() if live else ("", "")
+    running = [_digest(text) for text in (copy, script) if text] + ([digest] if live else [])
     text = (
         _environment()
         .get_template("report.html.j2")
         .render(
             page,
             css=Markup(_asset("report.css")),  # noqa: S704  # our own file
+            copy=Markup(copy),  # noqa: S704  # our own file
+            copies=copies(data) if scripted else {},
             script=Markup(script),  # noqa: S704  # our own file
             library=library,
-            policy=_policy([_digest(script), digest] if live else []),
+            policy=_policy(running),
         )
     )
     return text.strip() + "\n"

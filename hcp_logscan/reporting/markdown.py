@@ -276,7 +276,7 @@ def _details(data: ReportData) -> Iterator[str]:
         yield "<details><summary>Log lines behind the findings</summary>"
         for finding in with_lines:
             yield f"{code(finding.rule)} {_short(finding.name)}"
-            yield fenced(_line(place) for place in finding.evidence[:MAX_EVIDENCE])
+            yield fenced(located(place) for place in finding.evidence[:MAX_EVIDENCE])
         yield "</details>"
 
 
@@ -293,9 +293,10 @@ def _pieces(pieces: Sequence[Evidence]) -> Iterator[str]:
     layers = f" of {_short(first.layer_kind)} layers" if first.layer_kind else ""
     explanation = f": {escaped(cut(first.explanation, _PROSE))}" if first.explanation else ""
     yield f"**{first.channel}** says {first.says}{layers}, grade {first.grade}{many}{explanation}"
-    yield fenced(_line(piece.location) for piece in pieces[:MAX_LINES])
+    yield fenced(located(piece.location) for piece in pieces[:MAX_LINES])
 
 
-def _line(place: Location) -> str:
+def located(place: Location) -> str:
+    """A line with its place and rank."""
     rank = "" if place.rank is None else f" [rank {place.rank}]"
     return f"{place.file}:{place.line}{rank}  {place.text}"

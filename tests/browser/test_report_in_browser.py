@@ -191,7 +191,7 @@ def test_hostile_text_in_every_field_stays_text(phone):
     )
     assert "</style></pre></code></details> ]]> -->" in phone.text()
     assert phone.page.locator("img").count() == 0
-    own = ["plots", "plotly", ""]
+    own = ["copies", "", "plots", "plotly", ""]
     assert [s.get_attribute("id") or "" for s in phone.page.locator("body script").all()] == own
     phone.is_calm()
 

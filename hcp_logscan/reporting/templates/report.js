@@ -170,7 +170,7 @@
       if (!target) {
         target = document.createElement("div");
         target.className = "live";
-        target.setAttribute("role", "img");
+        target.setAttribute("role", "group"); // it holds buttons, which an image cannot
         target.setAttribute("aria-label", still.getAttribute("aria-label"));
         frame.append(target);
         const live = target;
@@ -180,6 +180,7 @@
       }
       const found = traces(plot);
       await Plotly.react(target, found, layout(plot, found, frame.clientWidth), config);
+      for (const svg of target.querySelectorAll("svg.main-svg")) svg.setAttribute("aria-hidden", "true");
       still.setAttribute("hidden", "");
       frame.dataset.drawn = "live";
       drawn.add(plot);
