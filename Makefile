@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types rules unit coverage bench reports docs site clean
+.PHONY: help demo test lint types rules unit coverage bench reports docs golden site clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ docs: $(VENV)/.dev  ## write what docs/ has from the program: pages of rules, ta
 	$(BIN)/python -m hcp_logscan.rules.pages docs/rules
 	$(BIN)/python -m hcp_logscan.cli.guide docs/python.md
 	$(BIN)/python tools/docs_modules.py
+
+golden: $(VENV)/.dev  ## write what users rely on (tests/golden) again, to be reviewed
+	$(BIN)/python tests/test_golden.py
 
 site: $(VENV)/.docs  ## the documentation as a static site, into build/site; a dead link ends it
 	$(BIN)/python tools/docs_site.py build
