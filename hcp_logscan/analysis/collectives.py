@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from hcp_logscan.analysis import dumps as recorder
+from hcp_logscan.analysis import oldest
 from hcp_logscan.analysis import waits as waiting
 from hcp_logscan.analysis.clock import clock
 from hcp_logscan.analysis.counted import counted, failed_only
 from hcp_logscan.analysis.disagreements import Disagreements, compare
 from hcp_logscan.analysis.dumps import Dumps
 from hcp_logscan.analysis.runtime import LEVEL
+from hcp_logscan.analysis.skew import NO_SKEW
 from hcp_logscan.analysis.suspects import (
     Evidence,
     Named,
@@ -32,6 +34,7 @@ from hcp_logscan.analysis.waits import Waits
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from hcp_logscan.analysis.skew import Skew
     from hcp_logscan.analysis.waits import Group, Wait
 
 _SHOWN: Final = 3
@@ -60,12 +63,14 @@ def examine(
     iteration: int | None,
     config: Mapping[str, Any],
     witnesses: Witnesses,
+    clocks: Skew = NO_SKEW,
+    hung: bool = False,
 ) -> Collectives:
     """What became of the collectives of one attempt.
 
     `failed` are the failures known so far, with their roles; `ended_well` says that the trainer
     came to its own end, so that time-outs are of no account; `config` holds the facts of the
-    configuration.
+    configuration; `hung` says that a scheduler ended a run that had stood still.
     """
     written = recorder.read(tables, attempt)
     usable = written if witnesses.one_attempt else Dumps()
@@ -86,6 +91,8 @@ def examine(
         spoke = frozenset(row["rank"] for row in failed if row["kind"] == "exception")
         known = Evidence(found, usable, unlike, spoke, config, witnesses)
         named, primary = blame(tables, known)
+    if not explained and not named.reason and (found.processes or echo or hung):
+        named = _oldest(tables, attempt, config, witnesses, clocks)
     if found.processes:
         facts.update(timeout_explained=explained, timeout_suspects=named.ranks)
         facts.update(described := _described(primary, found))
@@ -97,6 +104,25 @@ def examine(
     shown = primary[0].row if primary else echo
     rows = _rows(attempt, iteration, found, named, shown)
     return Collectives(facts, tuple(rows), tuple(named.ranks))
+
+
+def _oldest(
+    tables: Mapping[str, pl.DataFrame],
+    attempt: int,
+    config: Mapping[str, Any],
+    witnesses: Witnesses,
+    clocks: Skew,
+) -> Named:
+    """The rank that fell silent long before the others."""
+    said = [one for one in witnesses.last if one.attempt == attempt]
+    done = oldest.progress(tables, attempt, clocks)
+    found = oldest.oldest(said, config.get("world_size"), done, clocks)
+    if found is None:
+        return Named()
+    first, reason = found
+    return Named(
+        [first.rank], f"rank {first.rank} fell silent first: {reason}", oldest.place(first)
+    )
 
 
 def group_words(group: Group) -> str | None:
@@ -202,7 +228,9 @@ def _rows(
         failed = wait.process in only_failed
         common = {"attempt": attempt, "iteration": iteration, "only_failed": failed}
         rows.setdefault(wait.process, {**common, **own, **place})
+    shown = named.place or shown
     place = {name: shown[name] if shown else None for name in ("file", "line", "text")}
+    place["time"] = named.place["time"] if named.place else None
     suspects = [
         {
             "attempt": attempt,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from hcp_logscan.analysis import causes, collectives, waits
+from hcp_logscan.analysis import causes, collectives, oldest, waits
 from hcp_logscan.analysis.attempts import LAUNCHER_ERRORS
 from hcp_logscan.analysis.cause_rows import attach, cause_rows, misfit, who
 from hcp_logscan.analysis.clock import clock
@@ -32,6 +32,7 @@ from hcp_logscan.analysis.roles import (
     dismiss,
     first_root,
     matches,
+    moment,
     of_scheduler,
     outlast,
     rivals,
@@ -346,6 +347,8 @@ def failures(
         iteration=now.iteration,
         config=config,
         witnesses=witnesses,
+        clocks=clocks,
+        hung=now.state == "training" and _hung(tables, attempt, rows, clocks),
     )
     _set_clocks(stuck.rows, clocks)
     outlast(rows, stuck.rows)
@@ -379,6 +382,14 @@ def failures(
         cause,
         tuple(rivals(cause, rows, clocks)) if cause else (),
     )
+
+
+def _hung(
+    tables: Mapping[str, pl.DataFrame], attempt: int, rows: Sequence[dict[str, Any]], clocks: Skew
+) -> bool:
+    """Whether a scheduler ended a run that had stood still for long."""
+    ended = [time for row in rows if of_scheduler(row) and (time := moment(row))]
+    return bool(ended) and oldest.hung(oldest.progress(tables, attempt, clocks), ended)
 
 
 def _set_clocks(rows: Iterable[dict[str, Any]], clocks: Skew) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from hcp_logscan.analysis import (
+    activity,
     attempts,
     cause_rows,
     config,
@@ -174,8 +175,16 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     nodes = {i: node for i in job.files if (node := files[i].hints.node)}
     events["causes"] = cause_rows.spread(events["causes"], events, numbers, nodes)
     local_to_rank = _local_ranks(events, rank_map, files, world_size)
-    witnesses = _witnesses(tables, events, job, coverage, one_attempt=len(numbers) == 1)
     clocks = skew.skew(events, files, job.files)
+    ends = activity.ends(tables.stats, rank_map.by_file)
+    witnesses = _witnesses(
+        tables,
+        events,
+        job,
+        coverage,
+        one_attempt=len(numbers) == 1,
+        last=activity.last_words(ends, events, clocks),
+    )
     failed = {
         n: failures.failures(
             events,
@@ -365,6 +374,7 @@ def _witnesses(
     coverage: ranks.Coverage,
     *,
     one_attempt: bool,
+    last: tuple[activity.LastWords, ...],
 ) -> Witnesses:
     """Whose silence says something in these logs."""
     mine = [tables.stats[i] for i in job.files]
@@ -383,6 +393,7 @@ def _witnesses(
         one_console=ranks_of.one_node and not apart,
         whole=whole,
         one_attempt=one_attempt,
+        last=last,
     )
 
 

@@ -13,7 +13,8 @@ A rank that waits is a victim. In this order the evidence names the others:
    itself; else its dump is missing where nearly all others wrote one;
 6. ranks without a word of waiting where others wait, if they are at most a quarter of the world,
    the logs are whole, and these ranks are in them. A rank that was merely told of a time-out has
-   said nothing of itself.
+   said nothing of itself;
+7. the rank whose own file ends long before those of all others (`oldest`).
 
 If all that speak wait in the same place, a rank may be stuck outside, and nobody is named.
 """
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from hcp_logscan.analysis.activity import LastWords
     from hcp_logscan.analysis.disagreements import Disagreements
     from hcp_logscan.analysis.dumps import Dumps
     from hcp_logscan.analysis.waits import Group, Wait, Waits
@@ -62,6 +64,9 @@ class Witnesses:
     one_attempt: bool = True
     "There was one attempt: flight-recorder dumps are all of it."
 
+    last: tuple[LastWords, ...] = ()
+    "Of ranks with files of their own, the last line with a time."
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -85,6 +90,8 @@ class Named:
 
     ranks: list[int] = field(default_factory=list)
     reason: str | None = None
+    place: Mapping[str, Any] | None = None
+    "File, line, text and time of the line that says so, where it is not one of a waiting rank."
 
 
 def listed(ranks: Iterable[int]) -> str:
