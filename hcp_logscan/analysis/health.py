@@ -1,4 +1,4 @@
-"""How much of the input was read and understood, and what there is of each rank."""
+"""How much of the input was read and understood."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from hcp_logscan.model.report import Drift, Health, RankRow, Skipped, Unreadable
+from hcp_logscan.model.report import Drift, Health, Skipped, Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from hcp_logscan.analysis.jobs import Job
     from hcp_logscan.analysis.ranks import Coverage
     from hcp_logscan.engine.run import Tables
-    from hcp_logscan.sources.discover import LogFile
 
 
 def health_of(
@@ -61,33 +60,4 @@ def health_of(
         skipped=tuple(Skipped(kind, n, folder) for (kind, folder), n in sorted(skipped.items())),
         drift=tuple(Drift(*row) for row in drift.sort("parser").iter_rows()),
         ranks_missing=coverage.missing or (),
-    )
-
-
-def rank_rows(
-    coverage: Coverage, events: Mapping[str, pl.DataFrame], files: Sequence[LogFile]
-) -> tuple[RankRow, ...]:
-    """What the logs hold of each rank that was told apart."""
-    own: dict[int, list[int]] = {}
-    for file, rank in coverage.ranks.by_file.items():
-        own.setdefault(rank, []).append(file)
-    last: dict[int, tuple[int, str]] = {}
-    for frame in events.values():
-        if "event_rank" not in frame.columns:
-            continue
-        known = frame.drop_nulls(["event_rank", "text"]).sort("line")
-        latest = known.group_by("event_rank").agg(pl.col("line").last(), pl.col("text").last())
-        for rank, line, text in latest.iter_rows():
-            if line >= last.get(rank, (0, ""))[0]:
-                last[rank] = (line, text[:200])
-    return tuple(
-        RankRow(
-            rank=rank,
-            files=tuple(files[i].name for i in sorted(own.get(rank, ()))),
-            node=next(
-                (files[i].hints.node for i in own.get(rank, ()) if files[i].hints.node), None
-            ),
-            last_line=last.get(rank, (0, ""))[1],
-        )
-        for rank in coverage.seen
     )

@@ -28,8 +28,9 @@ from hcp_logscan.analysis import (
 )
 from hcp_logscan.analysis.attempt import AttemptAnalysis, Unsure, analyse_attempt
 from hcp_logscan.analysis.facts import schema
-from hcp_logscan.analysis.health import health_of, rank_rows
+from hcp_logscan.analysis.health import health_of
 from hcp_logscan.analysis.hosts import hosts
+from hcp_logscan.analysis.rank_rows import rank_rows
 from hcp_logscan.analysis.suspects import Witnesses
 from hcp_logscan.engine.run import Tables, merge
 from hcp_logscan.engine.start import started
@@ -238,7 +239,7 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
         },
         events=_public(events, health, names),
         health=health,
-        ranks=rank_rows(coverage, events, files),
+        ranks=rank_rows(coverage, events, files, ends, failed[numbers[-1]].rows),
         hosts=hosts(events, files),
         stories=_stories(analysed, failed, run_facts.row(0, named=True), names),
         suppress=tables.found.settings.suppress,

@@ -136,7 +136,18 @@ class RankRow:
     "Runtime evidence of this rank stands behind the verdict."
 
     last_line: str = ""
-    "Its last recognised line, shortened; empty where there is none."
+    """Its last line where it has files of its own, else its last recognised one; shortened, empty
+    where there is none."""
+
+    last_time: str | None = None
+    """Wall-clock of the last line of its own files that carries one, else of `last_line`: as
+    printed, `MM-DD hh:mm:ss`."""
+
+    last_iteration: int | None = None
+    "The last iteration that it printed itself; most ranks print none."
+
+    last_phase: str | None = None
+    "Where it failed in the last attempt, if it did: a phase of the fact table `failures`."
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,9 @@ class RankView:
     node: str
     confirmed: str
     files: str
+    activity: str
+    "When it last said something, the last iteration that it printed, and where it failed."
+
     last_line: str
 
 
@@ -46,5 +49,12 @@ def rank_view(row: RankRow) -> RankView:
         node=row.node or "\u2013",
         confirmed="yes" if row.confirmed else "no",
         files=first if more <= 0 else f"{first} and {more} more",
+        activity=_activity(row) or "\u2013",
         last_line=cut(row.last_line.strip(), _RANK_LINE) or "\u2013",
     )
+
+
+def _activity(row: RankRow) -> str:
+    last = "" if row.last_iteration is None else f"iteration {row.last_iteration:,}"
+    failed = f"failed: {row.last_phase}" if row.last_phase else ""
+    return "; ".join(part for part in (row.last_time, last, failed) if part)
