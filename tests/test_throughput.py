@@ -277,3 +277,24 @@ def test_nothing_unknown_or_settled_has_a_level(tmp_path):
     assert (found.if_cp_off, found.cp_size) == (None, None)
     (found,) = run(tmp_path / "unknown", Job(tflops=420)).data.levels
     assert found.believable is None
+
+
+def test_a_formula_is_checked_where_only_the_ranks_prove_the_world_size(tmp_path):
+    report = run(tmp_path, Job(stack="bridge-main", layout="redirects"), H200)
+    assert report.data.run.world_size == 8
+    assert report.data.attempts[0].facts["formula_error"] < 0.001
+    assert outcome(report, "HCP111") == "clean"
+
+
+def test_a_formula_of_its_own_says_how_the_world_size_is_known(tmp_path):
+    compose(Job(stack="bridge-main", layout="merged", tflops=350), tmp_path)
+    (tmp_path / "launcher.log").write_text("  global_world_sizes=[8, 8, 8, 8, 8, 8, 8, 8]\n")
+    report = changed(tmp_path, (r"utilization: ([0-9])", r"utilization: 9\1"))
+    said = message(report, "HCP111")
+    assert "8 ranks (known from the launcher)" in said
+
+
+def test_a_formula_is_not_checked_where_nothing_proves_the_world_size(tmp_path):
+    report = run(tmp_path, Job(stack="bridge-main", layout="merged", tflops=350), H200)
+    assert report.data.run.world_size is None
+    assert outcome(report, "HCP111") == "inconclusive"

@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 START_UP: Final = ("args_dump", "bridge_yaml", "bridge_summary", "world_size_line")
 """Sources that a trainer prints when it starts: seen again, they begin an attempt."""
 
-SOURCES: Final = (*START_UP, "saved_yaml", "device_mesh", "command_line", "mllog", "progress")
+SOURCES: Final = (
+    *START_UP,
+    *("saved_yaml", "device_mesh", "command_line", "mllog", "progress", "launcher"),
+)
 """Sources of configuration, the one in effect first."""
 
 _WHOLE: Final = frozenset({"args_dump", "bridge_yaml", "bridge_summary", "saved_yaml"})
 """Sources that state everything if they are read to their end."""
 
-_OPTIONS: Final = frozenset({"device_mesh", "command_line", "mllog", "progress"})
+_OPTIONS: Final = frozenset({"device_mesh", "command_line", "mllog", "progress", "launcher"})
 """Sources that state a few values and never what has its default."""
 
 _BRIDGE: Final = frozenset({"bridge_yaml", "bridge_summary", "saved_yaml"})

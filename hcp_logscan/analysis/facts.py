@@ -55,7 +55,12 @@ CONFIG_FACTS: Final[Mapping[str, Fact]] = {
     "pp_size": Fact(_INT, "pipeline model parallel size", _DUMP),
     "dp_size": Fact(_INT, "data parallel size", _DUMP),
     "ep_size": Fact(_INT, "expert model parallel size", _DUMP),
-    "world_size": Fact(_INT, "number of ranks", _DUMP + ", or pass --world-size"),
+    "world_size": Fact(
+        _INT,
+        "number of ranks, as a configuration, the launcher or the user says it, else as proven by"
+        " the logs (world_size_source)",
+        _DUMP + ", or pass --world-size",
+    ),
     "num_layers": Fact(_INT, "transformer layers", _DUMP),
     "hidden_size": Fact(_INT, "hidden size", _DUMP),
     "ffn_hidden_size": Fact(_INT, "feed-forward hidden size", _DUMP),
@@ -90,6 +95,12 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
     "attempt": Fact(_INT, "number of the attempt, from 0"),
     **CONFIG_FACTS,
     "framework": Fact(_STR, "the trainer, such as `megatron-bridge`, by the shape of its lines"),
+    "world_size_source": Fact(
+        _STR,
+        "who says how many ranks there are, or what proves it, in words: `the argument dump`, `the"
+        " launcher`, `the product of the parallel sizes`, `c10d's first process group`, `the rank"
+        " that prints the iterations, which is the last one`, ...",
+    ),
     "te_version_code": Fact(
         _INT, "te_version as major*1000000 + minor*1000 + patch (1.12.0 is 1012000)", _DUMP
     ),

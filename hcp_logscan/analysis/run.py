@@ -25,6 +25,7 @@ from hcp_logscan.analysis import (
     skew,
     story,
     timeline,
+    world,
 )
 from hcp_logscan.analysis.attempt import AttemptAnalysis, Unsure, analyse_attempt
 from hcp_logscan.analysis.facts import schema
@@ -163,6 +164,12 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     world_size = options.world_size or _world_size(configs)
     rank_map = ranks.resolve(events, files, job.files, world_size)
     events = ranks.with_ranks(events, rank_map)
+    told = {n: world.said_by(known) for n, known in configs.items()}
+    elsewhere = "the user, not from the logs" if options.world_size else "another attempt"
+    if world_size is None and (found_world := _proven_world(events, rank_map, configs)):
+        world_size, elsewhere = found_world
+        rank_map = ranks.resolve(events, files, job.files, world_size)
+        events = ranks.with_ranks(events, rank_map)
     coverage = ranks.coverage(rank_map, events, world_size)
     for known in configs.values():
         if world_size is not None:
@@ -204,6 +211,9 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     unsure = Unsure(iterations=differ and cut.guessed, dumps=differ)
     hardware = gpus.hardware(events["gpus"], options.stated)
     across = resumed.facts(series, {n: known.facts for n, known in configs.items()})
+    for n, known in configs.items():
+        if known.facts["world_size"] is not None:
+            across[n]["world_size_source"] = told[n] or elsewhere
     analysed = tuple(
         analyse_attempt(
             n,
@@ -346,6 +356,13 @@ def _world_size(configs: Mapping[int, config.Config]) -> int | None:
     """The world of the last attempt that says it."""
     sizes = [known.facts["world_size"] for known in configs.values()]
     return next((size for size in reversed(sizes) if size), None)
+
+
+def _proven_world(
+    events: Mapping[str, pl.DataFrame], rank_map: RankMap, configs: Mapping[int, config.Config]
+) -> world.World | None:
+    """The world that no configuration says, as far as the events prove it."""
+    return world.proven(events, rank_map.seen(events), [known.facts for known in configs.values()])
 
 
 def _local_ranks(
