@@ -11,12 +11,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PACE: Final = "pace"
 """Column with the time of a step: milliseconds, or where a rate tells it, one over the rate."""
@@ -64,27 +61,21 @@ SOURCES: Final = (
 """In the order in which they are believed."""
 
 
-def sources(rows: pl.DataFrame) -> Iterator[tuple[Source, pl.DataFrame]]:
-    """The sources of one attempt, the best first, each with the rows that have a pace by it.
+def by(source: Source, rows: pl.DataFrame) -> pl.DataFrame | None:
+    """The rows of one attempt that have a pace by this source; None where most have none.
 
-    `rows` is the fact table `iterations` of that attempt; the rows keep their columns, with `PACE`
+    `rows` is the fact table `iterations` of that attempt; its columns are kept, with `PACE`
     besides. Rates count as printed only where most lines have no step time: where one has, tokens/s
     may have been computed from it.
     """
-    finished = rows.filter("finished")
-    timed = _most_have(rows, "step_ms")
-    for source in SOURCES:
-        if source.column is None:
-            found = _by_stamps(finished)
-        elif not _most_have(rows, source.column) or (source.rate and timed):
-            continue
-        else:
-            value = pl.col(source.column)
-            found = finished.filter(value.is_finite(), value > 0).with_columns(
-                (1.0 / value if source.rate else value).alias(PACE)
-            )
-        if found is not None:
-            yield source, found
+    if source.column is None:
+        return _by_stamps(rows.filter("finished"))
+    printed = _most_have(rows, source.column)
+    if not printed or (source.rate and _most_have(rows, "step_ms")):
+        return None
+    value = pl.col(source.column)
+    pace = 1.0 / value if source.rate else value
+    return rows.filter("finished", value.is_finite(), value > 0).with_columns(pace.alias(PACE))
 
 
 def _most_have(rows: pl.DataFrame, column: str) -> bool:

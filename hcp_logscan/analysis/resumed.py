@@ -55,8 +55,7 @@ def facts(
         rows = series.filter(pl.col("attempt") == number, pl.col("finished"))
         if not rows.height:
             continue
-        paces = {source: steady.kept(part) for source, part in pace.sources(rows)}
-        this = _Attempt(number, _losses(rows), paces, _shape(configs[number], rows))
+        this = _Attempt(number, _losses(rows), rows, _shape(configs[number], rows))
         found[number] |= _loss(this, earlier)
         alike = (one for one in reversed(earlier) if one.shape == this.shape is not None)
         if (before := next(alike, None)) is not None:
@@ -71,8 +70,8 @@ class _Attempt:
     losses: pl.DataFrame
     "`iteration`, `lm_loss`: the lines that have both."
 
-    paces: Mapping[pace.Source, pl.DataFrame]
-    "The steady rows by each source that tells its pace."
+    rows: pl.DataFrame
+    "Its finished iterations."
 
     shape: tuple[str, ...] | None
 
@@ -88,9 +87,7 @@ def _shape(config: Mapping[str, Any], rows: pl.DataFrame) -> tuple[str, ...] | N
 def _speed(this: _Attempt, before: _Attempt) -> dict[str, Any]:
     """Both by one source: the best that tells the pace of enough lines of either."""
     for source in pace.SOURCES:
-        if source not in this.paces or source not in before.paces:
-            continue
-        now, then = (one.paces[source][pace.PACE] for one in (this, before))
+        now, then = (_paces(source, one.rows) for one in (this, before))
         if min(now.len(), then.len()) >= steady.MIN_ROWS:
             middle = float(str(now.median()))
             return {
@@ -103,6 +100,12 @@ def _speed(this: _Attempt, before: _Attempt) -> dict[str, Any]:
                 "speed_now": source.words(middle),
             }
     return {}
+
+
+def _paces(source: pace.Source, rows: pl.DataFrame) -> pl.Series:
+    """The paces of the steady rows by one source; none where it does not tell them."""
+    paced = pace.by(source, rows)
+    return pl.Series(dtype=pl.Float64) if paced is None else steady.kept(paced)[pace.PACE]
 
 
 def _loss(this: _Attempt, earlier: Sequence[_Attempt]) -> dict[str, Any]:

@@ -64,8 +64,9 @@ def steady(iterations: pl.DataFrame) -> tuple[Source | None, pl.DataFrame]:
 
     `iterations` is that fact table of the attempt.
     """
-    for source, rows in pace.sources(iterations):
-        return source, kept(rows)
+    for source in pace.SOURCES:
+        if (rows := pace.by(source, iterations)) is not None:
+            return source, kept(rows)
     return None, iterations.clear()
 
 

@@ -158,7 +158,7 @@ def test_a_million_lines_take_well_under_a_second():
         [2.0 + made.random() for _ in range(1_000)] * 1_000,
         [made.random() for _ in range(1_000)] * 1_000,
     ).with_columns(pl.lit("megatron").alias("producer"), pl.lit(value=False).alias("cut"))
-    began = time.perf_counter()
+    began = time.process_time()
     found = spikes.columns(rows)
-    assert time.perf_counter() - began < 2.0  # a busy machine; 0.2 s on an idle one
+    assert time.process_time() - began < 2.0  # 0.6 s with one thread
     assert found.height == 1_000_000
