@@ -12,8 +12,10 @@ from html.parser import HTMLParser
 import pytest
 import samples
 
+from hcp_logscan.model.finding import Evidence, Verdict
 from hcp_logscan.reporting import html as html_module
 from hcp_logscan.reporting.html import render_html
+from hcp_logscan.reporting.view.evidence import reasons
 
 MAKERS = [*samples.ALL, samples.huge]
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -226,6 +228,51 @@ def test_excerpt_shows_neighbouring_lines():
     assert "line 76 of the log" in text
 
 
+def test_reasons_lead_to_the_lines_they_rest_on():
+    data = samples.inactive()
+    shown = reasons(data.verdict)
+    by_text = {piece.explanation: piece for piece in data.verdict.evidence}
+    linked = [reason for reason in shown if reason.channel]
+    assert linked
+    for reason in linked[1:]:
+        assert reason.channel == by_text[reason.text].channel
+    html = render_html(data, charts="static")
+    for reason in linked:
+        assert f'<a class="place" href="#says-{reason.channel}">{reason.where}</a>' in html
+        assert f'id="says-{reason.channel}"' in html
+
+
+def test_a_refusal_rests_on_the_check_that_refused():
+    piece = Evidence("assertion", "neutral", "B", samples.place(7, "AssertionError"), "A check.")
+    verdict = Verdict("rejected", "high", "", reasons=("It was refused.",), evidence=(piece,))
+    assert [(r.channel, r.where) for r in reasons(verdict)] == [
+        ("assertion", "logs/rank_00000.log:7")
+    ]
+
+
+def test_a_reason_without_a_line_has_no_link():
+    verdict = Verdict("inconclusive", "low", "", reasons=("Nothing is visible.", "Nor is this."))
+    assert [reason.channel for reason in reasons(verdict)] == ["", ""]
+
+
+def test_key_numbers_lead_to_their_charts():
+    page = static(samples.inactive())
+    links = [value for tag, name, value in page.attributes if (tag, name) == ("a", "href")]
+    for place in ("#chart-tflops", "#chart-step", "#chart-loss", "#attempts"):
+        assert links.count(place) >= 2 - (place == "#chart-step"), place
+    numbered = static(samples.empty())
+    assert "#chart-loss" not in [value for _, name, value in numbered.attributes if name == "href"]
+
+
+def test_the_first_screen_says_what_to_do():
+    data = samples.inactive()
+    sure = dataclasses.replace(data, verdict=dataclasses.replace(data.verdict, next_steps=()))
+    assert "What to do first" in "".join(static(sure).text)
+    assert "What to do first" not in "".join(static(data).text)  # the next steps say it
+    calm = dataclasses.replace(sure, findings=())
+    assert "What to do first" not in "".join(static(calm).text)
+
+
 def test_code_in_advice_is_marked():
     html = render_html(samples.inactive(), charts="static")
     assert "<code>--expect active</code>" in html
@@ -241,7 +288,7 @@ def test_reasons_quote_the_log_literally():
     data = samples.inactive()
     verdict = dataclasses.replace(data.verdict, reasons=("refused: `x` A_B=1",))
     html = render_html(dataclasses.replace(data, verdict=verdict), charts="static")
-    assert "<li>refused: `x` A_B=1</li>" in html
+    assert re.search("<li>refused: `x` A_B=1(</li>| <a )", html)
 
 
 def test_settings_that_were_not_observed_are_folded_but_not_those_of_cp():

@@ -47,7 +47,39 @@ class ChannelView:
     "Lines of pieces that are not shown."
 
 
+@dataclass(frozen=True, slots=True)
+class ReasonView:
+    """Why the verdict is what it is, and the line that says so."""
+
+    text: str
+    channel: str
+    "Of the line; empty where the reason rests on no single one."
+
+    where: str
+
+
 _SAYS_TONES: Final[Mapping[str, Tone]] = {"active": "good", "inactive": "bad", "neutral": "calm"}
+
+
+def reasons(verdict: Verdict) -> list[ReasonView]:
+    """The reasons, each with the first line it rests on.
+
+    A reason that is no piece's own stands first where the configuration decided.
+    """
+    first: dict[str, Evidence] = {}
+    for piece in verdict.evidence:
+        first.setdefault(piece.explanation, piece)
+    decided = "assertion" if verdict.status == "rejected" else "config"
+    found = [first.get(text) for text in verdict.reasons]
+    if found[:1] == [None]:
+        found[0] = next((p for p in verdict.evidence if p.channel == decided), None)
+    return [_reason(text, piece) for text, piece in zip(verdict.reasons, found, strict=True)]
+
+
+def _reason(text: str, piece: Evidence | None) -> ReasonView:
+    if piece is None:
+        return ReasonView(text, "", "")
+    return ReasonView(text, piece.channel, f"{piece.location.file}:{piece.location.line}")
 
 
 def spoken(verdict: Verdict) -> set[str]:

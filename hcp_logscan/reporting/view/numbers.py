@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.reporting import peak, words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from hcp_logscan.model.report import ReportData
 
@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 def numbers(data: ReportData) -> list[tuple[str, str, str]]:
     """The key numbers: (name, value, further words)."""
     return [(name, _tight(value), _tight(more)) for name, value, more in _numbers(data)]
+
+
+_SHOWN_BY: Final = ("attempts", "chart-tflops", "", "chart-step", "chart-loss", "attempts")
+"""Where on the page each number comes from, in their order; the measures behind them are lines of
+the throughput chart."""
+
+
+def places(data: ReportData, drawn: Sequence[str]) -> list[str]:
+    """Anchors that `numbers` lead to, empty where the page has none; `drawn` are keys of charts."""
+    known = {"attempts", *(f"chart-{key}" for key in drawn)}
+    further = len(numbers(data)) - len(_SHOWN_BY)
+    wanted = (*_SHOWN_BY, *["chart-tflops"] * further)
+    return [place if place in known else "" for place in wanted]
 
 
 def _tight(text: str) -> str:

@@ -11,7 +11,7 @@ from hcp_logscan.reporting.text import health_line
 from hcp_logscan.reporting.topology import topology_view
 from hcp_logscan.reporting.view.attempts import attempt_view, judged_attempt
 from hcp_logscan.reporting.view.beside import baseline_view
-from hcp_logscan.reporting.view.evidence import channels, spoken
+from hcp_logscan.reporting.view.evidence import channels, reasons, spoken
 from hcp_logscan.reporting.view.findings import (
     MAX_FINDINGS,
     anchor,
@@ -19,7 +19,7 @@ from hcp_logscan.reporting.view.findings import (
     finding_views,
     on_charts,
 )
-from hcp_logscan.reporting.view.numbers import numbers
+from hcp_logscan.reporting.view.numbers import numbers, places
 from hcp_logscan.reporting.view.ranks import MAX_RANKS, map_of_ranks, rank_view
 from hcp_logscan.reporting.view.rules import rule_counts, rules, without_baseline
 from hcp_logscan.reporting.view.settings import facts, parted, settings
@@ -40,7 +40,8 @@ def page(data: ReportData) -> dict[str, Any]:
     judged = judged_attempt(data)
     observed, unobserved = parted(settings(data, judged))
     drawn = charts(data)
-    found = finding_views(data, [chart.key for chart in drawn])
+    keys = [chart.key for chart in drawn]
+    found = finding_views(data, keys)
     judged_rules, apart = without_baseline(data)
     return {
         "data": data,
@@ -57,6 +58,9 @@ def page(data: ReportData) -> dict[str, Any]:
         "coverage_share": _share(data),
         "story": story_view(data, evidence_anchors(data)),
         "numbers": numbers(data),
+        "number_places": places(data, keys),
+        "reasons": reasons(data.verdict),
+        "advice": _advice(data),
         "counted": words.counted(data.findings),
         "findings": found,
         "more_findings": data.findings[MAX_FINDINGS:],
@@ -89,6 +93,14 @@ def page(data: ReportData) -> dict[str, Any]:
         "missing_ranks": words.ranges(data.health.ranks_missing),
         "size": words.size(data.health.bytes),
     }
+
+
+def _advice(data: ReportData) -> tuple[str, str, str] | None:
+    """What to do about the worst finding: (anchor, name, words), where the verdict asks nothing."""
+    worst = words.worst(data)
+    if worst is None or data.verdict.next_steps or not worst.fix.strip():
+        return None
+    return anchor(worst), f"{worst.rule} {worst.name}", words.first_advice(worst.fix)
 
 
 def _share(data: ReportData) -> int | None:
