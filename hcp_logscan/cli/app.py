@@ -17,7 +17,7 @@ import typer
 from hcp_logscan._version import __version__
 from hcp_logscan.cli import complete
 from hcp_logscan.cli.gate import EXIT_CLEAN, EXIT_INTERRUPTED, EXIT_USAGE, FailOn, Gate
-from hcp_logscan.cli.show import Charts, Shown, complain, emit
+from hcp_logscan.cli.show import Charts, Shown, complain, emit, printing
 from hcp_logscan.model.errors import HcpLogscanError, UsageError
 from hcp_logscan.model.finding import STATUSES
 from hcp_logscan.model.report import MAX_WORLD
@@ -518,11 +518,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     code = EXIT_CLEAN
     for name, value in _LIBRARIES.items():
         os.environ.setdefault(name, value)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started us: say it to nobody
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - until the end
     if isinstance(sys.stdout, io.TextIOWrapper):  # an ASCII terminal gets escapes, no traceback
         sys.stdout.reconfigure(errors="backslashreplace")
     complete.ready()
     try:
-        app(args=list(arguments) if arguments is not None else None, prog_name="hcp-logscan")
+        with printing():
+            app(args=list(arguments) if arguments is not None else None, prog_name="hcp-logscan")
     except HcpLogscanError as error:
         complain(str(error))
         code = error.exit_code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,7 +14,7 @@ import typer
 from hcp_logscan.model.errors import HcpLogscanError, OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
 
@@ -41,13 +42,18 @@ class Charts(StrEnum):
 
 
 def emit(report: Report, shown: Shown, outputs: Sequence[Path], wishes: Wishes) -> bool:
-    """Print, then write; True if a report could not be written."""
-    show(report, shown)
-    return write(report, shown, outputs, wishes)
+    """Print, then write; True if one of both failed. Neither waits for the other."""
+    unprinted = False
+    try:
+        show(report, shown)
+    except OutputError as error:
+        complain(str(error))
+        unprinted = True
+    return write(report, shown, outputs, wishes) or unprinted
 
 
 def show(report: Report, shown: Shown) -> None:
-    """Print what standard output shows."""
+    """Print what standard output shows. Raises OutputError where it takes no more."""
     if shown is Shown.JSON:
         print_document(report.to_json())
     elif shown is Shown.MD:
@@ -55,7 +61,8 @@ def show(report: Report, shown: Shown) -> None:
     elif shown is Shown.TEXT:
         from hcp_logscan.reporting.text import print_text
 
-        print_text(report.data, console())
+        with printing():
+            print_text(report.data, console())
 
 
 def write(report: Report, shown: Shown, outputs: Sequence[Path], wishes: Wishes) -> bool:
@@ -82,12 +89,22 @@ def write(report: Report, shown: Shown, outputs: Sequence[Path], wishes: Wishes)
 
 def print_document(text: str) -> None:
     """Print a whole document. Raises OutputError where standard output takes no more."""
-    try:
+    with printing():
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Print within. Raises OutputError where standard output takes no more: a full disk, say.
+
+    A reader that has read enough and left is no error: typer ends the program without a word.
+    """
+    try:
+        yield
         sys.stdout.flush()
-    except BrokenPipeError:
-        raise
     except OSError as error:
+        if isinstance(error, BrokenPipeError) or error.filename is not None:
+            raise
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - the exit would flush it again
         raise OutputError(f"cannot write standard output: {error.strerror}.") from error
 
@@ -105,5 +122,6 @@ def console() -> Console:
 
 
 def complain(message: str) -> None:
-    """Say what is wrong on standard error."""
-    typer.echo(f"hcp-logscan: {message}", err=True)
+    """Say what is wrong on standard error; where nobody can be told, the exit code still tells."""
+    with suppress(OSError):
+        typer.echo(f"hcp-logscan: {message}", err=True)

@@ -10,10 +10,10 @@ import typer
 
 from hcp_logscan.cli import progress
 from hcp_logscan.cli.gate import EXIT_USAGE
-from hcp_logscan.cli.show import REPORTS, Shown, complain, console, print_document
+from hcp_logscan.cli.show import REPORTS, Shown, complain, console, print_document, printing
 from hcp_logscan.cli.write import default_path, write_report, write_whole
 from hcp_logscan.engine.pool import begun_each, workers_for_all
-from hcp_logscan.model.errors import HcpLogscanError, RuleError, UsageError
+from hcp_logscan.model.errors import HcpLogscanError, OutputError, RuleError, UsageError
 from hcp_logscan.sources import reader
 from hcp_logscan.sources.discover import discover, run_name
 
@@ -198,21 +198,32 @@ class _Book:
         """Print the table and write the index; the exit code."""
         from hcp_logscan.reporting import triage as table
 
-        kept = {row.argument: data for row, data in self._rows}
         rows = table.worst_first(row for row, _ in self._rows)
+        try:
+            self._print(rows, run_dirs)
+        except OutputError as error:
+            complain(str(error))
+            self._failed = True
+        for path in self._indexed(rows):
+            if self._wanted.shown is Shown.TEXT:
+                typer.echo(f"Reports: {path}")
+        code = table.exit_code(row.exit_code for row in rows)
+        return EXIT_USAGE if self._failed else code
+
+    def _print(self, rows: Sequence[Row], run_dirs: Sequence[str]) -> None:
+        """What standard output shows. Raises OutputError."""
+        from hcp_logscan.reporting import triage as table
+
+        kept = {row.argument: data for row, data in self._rows}
         shown = self._wanted.shown
         if shown is Shown.JSON:
             print_document(table.triage_document([(row, kept[row.argument]) for row in rows]))
         elif shown is Shown.MD:
             print_document(table.triage_markdown(rows))
         elif shown is Shown.TEXT:
-            table.print_triage(rows, console())
-            self._tell_apart(run_dirs)
-        for path in self._indexed(rows):
-            if shown is Shown.TEXT:
-                typer.echo(f"Reports: {path}")
-        code = table.exit_code(row.exit_code for row in rows)
-        return EXIT_USAGE if self._failed else code
+            with printing():
+                table.print_triage(rows, console())
+                self._tell_apart(run_dirs)
 
     def _tell_apart(self, run_dirs: Sequence[str]) -> None:
         from hcp_logscan.model.safe import one_line
