@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types rules unit coverage bench reports docs golden site clean
+.PHONY: help demo test lint types rules unit coverage bench fuzz reports docs golden site clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ site: $(VENV)/.docs  ## the documentation as a static site, into build/site; a d
 
 bench: $(VENV)/.dev  ## measure against ripgrep and a line loop, into benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/bench.py
+
+fuzz: $(VENV)/.dev  ## damage inputs of every reader and parser, 100,000 times; stops at the first failure
+	$(BIN)/python benchmarks/fuzz.py $(FUZZ)
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .coverage build dist
