@@ -267,7 +267,7 @@ def _boundaries(
             rows.extend((segment.file, segment.start, attempt) for segment in launch.segments)
         raised = restarts.raised(split, rows) if len(launches) > 1 else {}
         for file in sorted(set(free) - set(leading)):
-            if files[file].kind == "dump":  # written over by each attempt: the last one's, if any's
+            if files[file].kind in {"dump", "error"}:  # written over by each attempt: the last's
                 rows.append((file, 0, max(len(launches) - 1, 0)))
                 continue
             if file in alike:

@@ -43,6 +43,32 @@ def clock(text: str | None) -> str | None:
     return None
 
 
+def zone_of(shown: str | None, at: int) -> int | None:
+    """Seconds that a clock is ahead of UTC, if it shows the second `at` since 1970 as `shown`.
+
+    None where that is no zone: those are up to 14 hours away, in quarters of an hour.
+
+    >>> zone_of("2020-11-19 09:34:11", 1605774851), zone_of("2020-11-19 09:34:12", 1605774851)
+    (3600, None)
+    """
+    time, utc = clock(shown), clock_at(at, 0)
+    if time is None or utc is None:
+        return None
+    ahead = int(apart(utc, time))
+    return ahead if ahead % 900 == 0 and abs(ahead) <= 14 * 3600 else None
+
+
+def clock_at(at: int | None, zone: int | None) -> str | None:
+    """`MM-DD hh:mm:ss` of a second since 1970, on a clock that is `zone` seconds ahead of UTC.
+
+    >>> clock_at(1605774851, 3600), clock_at(1605774851, None)
+    ('11-19 09:34:11', None)
+    """
+    if at is None or zone is None:
+        return None
+    return f"{dt.datetime.fromtimestamp(at + zone, dt.UTC):%m-%d %H:%M:%S}"
+
+
 def apart(earlier: str, later: str) -> float:
     """Seconds from one time to another; negative where `later` is earlier.
 

@@ -23,7 +23,7 @@ import polars as pl
 from hcp_logscan.analysis import causes, collectives, oldest, waits
 from hcp_logscan.analysis.attempts import LAUNCHER_ERRORS
 from hcp_logscan.analysis.cause_rows import attach, cause_rows, misfit, who
-from hcp_logscan.analysis.clock import clock
+from hcp_logscan.analysis.clock import clock, clock_at, zone_of
 from hcp_logscan.analysis.facts import FAILURE_FACTS
 from hcp_logscan.analysis.handled import handled
 from hcp_logscan.analysis.phase import Reached, phase
@@ -139,11 +139,13 @@ def _exceptions(
         & ~launcher.fill_null(value=False)
     )
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in rows.iter_rows(named=True):
+    # the log shows more than the error file, which knows when
+    for row in rows.sort("recorded", nulls_last=False, maintain_order=True).iter_rows(named=True):
         if lived.introduced(row) or lived.goes_on(row):
             continue
         who = row["event_rank"] if row["event_rank"] is not None else (row["file"], row["line"])
-        found.setdefault((who, row["exception"], row["message"]), row)
+        kept = found.setdefault((who, row["exception"], row["message"]), row)
+        kept["recorded"] = kept["recorded"] or row["recorded"]
     return _without_copies(list(found.values()))
 
 
@@ -202,10 +204,27 @@ def _console_order(
     return sorted(rows, key=key)
 
 
+def _zone(
+    tables: Mapping[str, pl.DataFrame], attempt: int, traces: Sequence[Mapping[str, Any]]
+) -> int | None:
+    """Seconds by which the clock of these logs is ahead of UTC; None where nothing tells.
+
+    torchelastic's table shows in its own zone the very second that an error file holds.
+    """
+    exits = tables["exits"].filter(pl.col("attempt") == attempt).drop_nulls(["rank", "time"])
+    shown = dict(exits.select("rank", "time").iter_rows())
+    recorded = {trace["event_rank"]: trace["recorded"] for trace in traces if trace["recorded"]}
+    zones = {zone_of(shown[rank], at) for rank, at in recorded.items() if rank in shown}
+    return zones.pop() if len(zones) == 1 else None
+
+
 def _exception_rows(
     tables: Mapping[str, pl.DataFrame], attempt: int, iteration: int | None, lived: Handled
 ) -> list[dict[str, Any]]:
     traces = _console_order(tables, attempt, _exceptions(tables, attempt, lived))
+    if all(trace["recorded"] for trace in traces):
+        traces.sort(key=lambda trace: int(trace["recorded"]))
+    zone = _zone(tables, attempt, traces)
     said = causes.read([trace["text"] or "" for trace in traces])
     rows = []
     for trace, cause in zip(traces, said, strict=True):
@@ -223,6 +242,7 @@ def _exception_rows(
             "stream": trace["stream"],
             "console": trace["console"],
             "iteration": iteration,
+            "time": clock_at(trace["recorded"], zone),
             "file": trace["file"],
             "line": trace["line"],
             "text": trace["text"],

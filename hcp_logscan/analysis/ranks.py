@@ -253,7 +253,9 @@ def resolve(
             by_stream[file, stream] = rank
     locals_of = {i: h.local_rank for i, h in hints.items() if h.local_rank is not None}
     one_node = geometry.node_count <= 1 and geometry.labels <= 1
-    return RankMap(by_stream, by_file, bool(by_file), bool(by_stream), one_node, locals_of)
+    # only ranks that failed have an error file: what has none is not missing
+    files_tell = any(files[index].kind != "error" for index in by_file)
+    return RankMap(by_stream, by_file, files_tell, bool(by_stream), one_node, locals_of)
 
 
 def _named_lines(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:

@@ -20,6 +20,7 @@ from hcp_logscan.engine.survivors import Waiting, odd, split
 from hcp_logscan.model import events
 from hcp_logscan.parsers.base import BlockLine, BlockParser, LineParser, conform
 from hcp_logscan.parsers.custom import CustomParser
+from hcp_logscan.parsers.error_file import MAX_ERROR_BYTES, parse_error_file
 from hcp_logscan.parsers.flight_recorder import (
     MAX_DUMP_BYTES,
     DumpError,
@@ -417,6 +418,12 @@ class Collector:
             place = {"file": self._place, "line": 1, "offset": 0, "stream": "", "epoch": 0}
             self._rows.setdefault(table, []).append({**place, "text": f"{name}: {said}", **own})
 
+    def keep_error_file(self, own: dict[str, Any]) -> None:
+        """Keep the traceback of an error file; `own` are its columns and its `text`."""
+        place = {"file": self._place, "line": 1, "offset": 0, "stream": "", "epoch": 0}
+        self._rows.setdefault("tracebacks", []).append({**place, **own})
+        self._waiting += 1
+
     def close(self) -> None:
         """The unit ends: so do its blocks."""
         for key in tuple(self._open):
@@ -548,6 +555,8 @@ def _scan_unit(unit: Unit, collector: Collector, opener: reader.Opener) -> UnitS
                 _scan_config(stream, collector, stats)
             elif unit.kind == "dump":
                 _scan_dump(stream, collector, stats, name_of(unit.path))
+            elif unit.kind == "error":
+                _scan_error_file(stream, collector, stats)
             else:
                 scan(stream, needles(unit.formats), collector, unit.start, unit.end, stats)
         finally:
@@ -586,6 +595,13 @@ def _scan_dump(
     """A flight-recorder dump: tables of groups and operations. Raises DumpError."""
     data = _read_whole(stream, MAX_DUMP_BYTES + 1, stats)
     collector.keep_dump(parse_dump(data, path))
+
+
+def _scan_error_file(stream: reader.ByteStream, collector: Collector, stats: ScanStats) -> None:
+    """The record of one exception: a traceback on its one line. Raises DumpError."""
+    data = _read_whole(stream, MAX_ERROR_BYTES + 1, stats)
+    stats.lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    collector.keep_error_file(parse_error_file(data))
 
 
 def _scan_config(stream: reader.ByteStream, collector: Collector, stats: ScanStats) -> None:

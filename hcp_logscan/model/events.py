@@ -133,6 +133,7 @@ EVENTS: Final[Mapping[str, EventTable]] = {
             "last_line": _INT,
             "complete": _BOOL,
             "chained": _BOOL,  # a further traceback handles or follows it
+            "recorded": _INT,  # seconds since 1970 that the rank's error file says; null in logs
         },
     ),
     "exits": EventTable(

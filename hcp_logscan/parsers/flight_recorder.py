@@ -65,7 +65,7 @@ def parse_dump(data: bytes, name: str) -> list[tuple[str, dict[str, Any]]]:
     if len(data) > MAX_DUMP_BYTES:
         _refuse(f"it is larger than {MAX_DUMP_BYTES // 1024**2} MiB")
     if data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
-        dump = _load_json(data)
+        dump = load_json(data)
     elif data[:1] in {b"\x80", b"(", b"}"} and not _JSON_NAME.search(name):
         dump = _load_pickle(data)
     else:
@@ -92,7 +92,7 @@ def _refuse(why: str) -> NoReturn:
 _JSON_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
 
 
-def _load_json(data: bytes) -> Any:
+def load_json(data: bytes) -> Any:
     """The value of a JSON text, after its values are counted and its nesting is measured."""
     if sum(map(data.count, (b",", b":", b"[", b"{"))) > _MAX_NODES:
         _refuse(f"it holds more than {_MAX_NODES:,} values")

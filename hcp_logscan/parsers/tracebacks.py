@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from hcp_logscan.parsers.base import Row
 
-_BEGIN: Final = "Traceback (most recent call last)"
+BEGIN: Final = "Traceback (most recent call last)"
 _FRAME: Final = re.compile(
     r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d{1,9}), in (?P<function>.+)$'
 )
@@ -111,8 +111,21 @@ _NEEDLES: Final = (
 )
 
 
-class _Traceback:
+def exception_of(text: str) -> tuple[str, str] | None:
+    """(type, first line of the message) of the line that ends a traceback; None for others.
+
+    >>> exception_of("torch.OutOfMemoryError: CUDA out of memory."), exception_of("done")
+    (('torch.OutOfMemoryError', 'CUDA out of memory.'), None)
+    """
+    match = _EXCEPTION.match(text)
+    return (match["name"], (match["message"] or "").strip()) if match else None
+
+
+class Traceback:
+    """One traceback that is being read."""
+
     def __init__(self, line: BlockLine) -> None:
+        """`line` is the head."""
         self._head, self._last = line, line.number
         self._frames, self._frame, self._source = 0, "", ""
         self._innermost, self._stage = "", ""
@@ -122,12 +135,13 @@ class _Traceback:
         self._chained, self._after = False, 0
 
     def feed(self, line: BlockLine) -> bool:
+        """Take the next line; True when the traceback is done."""
         text = line.text
         if self._exception is not None:
             self._chained = bool(_CHAIN.match(text))
             self._after += 1
             return self._chained or bool(text.strip()) or self._after > 2
-        if text.startswith(_BEGIN):
+        if text.startswith(BEGIN):
             return True
         if match := _FRAME.match(text):
             self._frames += 1
@@ -140,12 +154,13 @@ class _Traceback:
             if self._expect_source and not _MARKS.match(text):
                 self._source, self._expect_source = text.strip(), False
             self._last = line.number
-        elif self._frames and (match := _EXCEPTION.match(text)):
-            self._exception = (match["name"], (match["message"] or "").strip())
+        elif self._frames and (raised := exception_of(text)):
+            self._exception = raised
             self._exception_line, self._last = line, line.number
         return False
 
     def rows(self) -> Iterator[Row]:
+        """One row, also of a traceback that ended early."""
         name, message = self._exception or ("", "")
         own = {
             "exception": name or None,
@@ -174,10 +189,10 @@ def _checks(rows: pl.DataFrame) -> pl.DataFrame:
 PARSERS = (
     BlockParser(
         name="python-traceback",
-        needles=(_BEGIN,),
+        needles=(BEGIN,),
         tables=("tracebacks",),
         max_gap=3_000,
-        opens=lambda line: _Traceback(line) if line.text.startswith(_BEGIN) else None,
+        opens=lambda line: Traceback(line) if line.text.startswith(BEGIN) else None,
         sample="Traceback (most recent call last):\n"
         '  File "/opt/app/arguments.py", line 582, in validate_args\n'
         "    assert args.context_parallel_size == prod(args.hierarchical_context_parallel_sizes)\n"

@@ -3,7 +3,8 @@
 Launchers and the shapes they leave, each written from its source or manual:
 
 * torchrun ``--log-dir`` (torch.distributed.elastic ``multiprocessing/api.py``, 2.1 to 2026 main):
-  ``<run id>_<8 random characters>/attempt_<k>/<LOCAL rank>/{stdout,stderr}.log``
+  ``<run id>_<8 random characters>/attempt_<k>/<LOCAL rank>/{stdout,stderr}.log``, and beside them
+  ``error.json`` of a rank that recorded its exception
 * NeMo (``nemo.utils.exp_manager``): ``nemo_log_globalrank-<G>_localrank-<L>.txt``
 * NeMo-Run on Slurm: ``log-<job>_<job id>_<restart count>.out``, ``sbatch_<job>_<job id>.out``
 * Slurm ``-o`` patterns (sbatch manual): ``slurm-%j.out``, ``%x_%j.out``, ``%j_%n_%t.log``,
@@ -54,7 +55,7 @@ class PathHints:
     "Orders the older parts of one log: the greatest is the oldest."
 
 
-_STREAM: Final = r"(?:stdout|stderr)(?:\.log)?(?:\.(?:gz|zst|xz|bz2))?"
+_STREAM: Final = r"(?:(?:stdout|stderr)(?:\.log)?|error\.json)(?:\.(?:gz|zst|xz|bz2))?"
 _TORCHRUN: Final = re.compile(
     rf"(?:^|/)(?P<launch>(?P<job>[^/]+)_(?P<random>[a-z0-9_]{{8}}))/attempt_(?P<attempt>\d{{1,6}})"
     rf"/(?P<local>\d{{1,6}})/{_STREAM}$"

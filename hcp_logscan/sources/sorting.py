@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hcp_logscan.model.errors import UsageError
 from hcp_logscan.model.report import Skipped, Unreadable
-from hcp_logscan.sources import dump_names, kinds, packed, settings, tar
+from hcp_logscan.sources import dump_names, error_names, kinds, packed, settings, tar
 from hcp_logscan.sources.reader import ZIP_MAGIC
 
 if TYPE_CHECKING:
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from hcp_logscan.model.line_format import LineFormat
     from hcp_logscan.sources.place import Place
 
-FileKind = Literal["log", "config", "dump"]
-"""A log, a saved configuration (YAML), or a flight-recorder dump: each is read in its own way."""
+FileKind = Literal["log", "config", "dump", "error"]
+"""A log, a saved configuration (YAML), a flight-recorder dump, or an error file of torchelastic;
+each is read in its own way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,8 @@ class Sorter:
         if name.lower().endswith(kinds.SAVED_CONFIG_SUFFIXES):
             return "config"
         kind, dump = kinds.by_name(name), dump_names.is_dump_name(name)
-        if size and (not kind or dump or archive):
+        error_name = error_names.is_error_name(name)
+        if size and (not kind or dump or archive or error_name):
             try:
                 start = head()
             except packed.READ_ERRORS as error:
@@ -132,7 +134,11 @@ class Sorter:
                 return None
             if dump and kinds.dump_content(start):
                 return "dump"
+            if error_name and error_names.is_error_file(name, start):
+                return "error"
             kind = kind or kinds.by_both(packed.unpacked_name(name), start)
+        elif error_name and error_names.is_error_file(name, b""):
+            return "error"
         if kind:
             self.skip(kind, name)
             return None
