@@ -452,7 +452,24 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         "median over these of its time against the fastest rank's: 0.1 is 10 % slower",
         _STRAGGLERS,
     ),
-    "straggler_ranks": Fact(_INTS, "the ranks that NVRx names, else the slowest one"),
+    "straggler_lists": Fact(
+        _INT,
+        "pairs of lists of the lowest and highest TFLOP/s; 0 if none, null without any report",
+        "--log-straggler --straggler-minmax-count 8",
+    ),
+    "straggler_low_ranks": Fact(_INTS, "the ranks that stand in most of the lower lists"),
+    "straggler_low_share": Fact(_FLOAT, "share of the lists in which each does, 0 to 1"),
+    "straggler_low_deficit": Fact(
+        _FLOAT,
+        "share by which the best of them is below the median of the upper list, median over lists",
+    ),
+    "straggler_scores": Fact(_INT, "scores of NVRx for its lowest rank; 0 if none, null as above"),
+    "straggler_score_rank": Fact(_INT, "that rank"),
+    "straggler_score": Fact(_FLOAT, "the median of its scores; 1 is as fast as the best"),
+    "straggler_ranks": Fact(
+        _INTS,
+        "the ranks that NVRx names, else the slowest of most reports, else those of the lists",
+    ),
     "straggler_text": Fact(_STR, "who is slow by these reports, in words"),
     "failures": Fact(
         _INT, "ranks that ended by exception or signal, torchrun's own stops not counted"

@@ -334,14 +334,18 @@ EVENTS: Final[Mapping[str, EventTable]] = {
     "stragglers": EventTable(
         "a report about slow ranks: of Megatron's detector, or of NVRx",
         {
-            "kind": _STR,  # report | unsynchronised (both Megatron) | named | checked (both NVRx)
+            # report | lowest | highest | unsynchronised (all Megatron), named | score | checked
+            "kind": _STR,
             "min_ms": _FLOAT,  # of the fastest rank, per iteration
             "min_rank": _INT,
             "max_ms": _FLOAT,
             "max_rank": _INT,
             "min_tflops": _FLOAT,  # estimated, per GPU
             "max_tflops": _FLOAT,
-            "ranks": pl.List(pl.Int64()),  # that NVRx names
+            "ranks": pl.List(
+                pl.Int64()
+            ),  # that NVRx names or scores, or a list of Megatron's shows
+            "values": pl.List(pl.Float64()),  # their TFLOP/s or scores
         },
         keep_text=False,
     ),

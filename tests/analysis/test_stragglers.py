@@ -102,3 +102,83 @@ def test_timers_out_of_step_are_invalid():
     rows = parsed("megatron-straggler-unsynchronised", "Event Start/Stop out of sync 81/80")
 
     assert facts(rows)["straggler_reports_invalid"] == 1
+
+
+def lists(low, high):
+    return (
+        f"INFO:megatron.core.utils:^^^^ Bottom 2 Ranks with lowest  Etpt(TF): {low}",
+        f"INFO:megatron.core.utils:^^^^ Top    2 Ranks with highest Etpt(TF): {high}",
+    )
+
+
+def test_lists_of_megatron():
+    rows = parsed("megatron-straggler-list", *lists("296.02/0, 296.17/12,", "297.28/15, 297.32/8,"))
+
+    assert rows.select("kind", "ranks", "values").rows() == [
+        ("lowest", [0, 12], [296.02, 296.17]),
+        ("highest", [15, 8], [297.28, 297.32]),
+    ]
+
+
+def test_ranks_that_take_turns_are_low_together():
+    rows = parsed(
+        "megatron-straggler-list",
+        *lists("200.0/4, 210.0/5,", "300.0/1, 300.0/2,"),
+        *lists("205.0/5, 210.0/4,", "300.0/2, 300.0/3,"),
+        *lists("201.0/4, 210.0/5,", "300.0/1, 300.0/3,"),
+    )
+
+    found = facts(rows)
+
+    assert (found["straggler_lists"], found["straggler_low_ranks"]) == (3, [4, 5])
+    assert found["straggler_low_share"] == 1.0
+    assert found["straggler_low_deficit"] == pytest.approx(0.3)
+    assert found["straggler_ranks"] == [4, 5]
+    assert found["straggler_text"] == (
+        "ranks 4, 5 stood at the lower end of 100% of 3 lists, at least 30% below the upper end"
+    )
+
+
+def test_the_slowest_of_most_reports_is_named_before_those_that_fill_the_list():
+    times = [report("100.0ms/1", "150.0ms/4")] * 3
+    ends = lists("200.0/4, 299.0/5,", "300.0/1, 300.0/2,") * 3
+
+    found = facts(parsed("megatron-straggler", *times), parsed("megatron-straggler-list", *ends))
+
+    assert found["straggler_ranks"] == [4]
+    assert found["straggler_low_deficit"] == pytest.approx(1 / 300)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        ("0.00/4, 210.0/5,", "300.0/1, 300.0/2,"),
+        ("200.0/4, 210.0/5,", "300.0/1, inf/2,"),
+        ("210.0/4, 200.0/5,", "300.0/1, 300.0/2,"),
+        ("200.0/4, 210.0/16,", "300.0/1, 300.0/2,"),
+        ("nan/4, 210.0/5,", "300.0/1, 300.0/2,"),
+        ("200.0/4, 210.0/4,", "300.0/1, 300.0/2,"),
+        ("", "300.0/1, 300.0/2,"),
+    ],
+    ids=["zero", "infinite", "order", "rank", "nan", "twice", "empty"],
+)
+def test_impossible_lists_name_nobody(low, high):
+    found = facts(parsed("megatron-straggler-list", *lists(low, high)))
+
+    assert (found["straggler_lists"], found["straggler_reports_invalid"]) == (0, 1)
+    assert found["straggler_low_ranks"] == []
+    assert found["straggler_ranks"] == []
+
+
+def test_lowest_score_of_nvrx():
+    scores = (
+        *("  Rank=76 Node=n-12 Score=0.60", "  Rank=1 Node=n-01 Score=0.99"),
+        *("  Rank=76 Node=n-12 Score=0.66", "  Rank=1 Node=n-01 Score=nan"),
+    )
+
+    found = facts(parsed("nvrx-score", *scores), world=128)
+
+    assert (found["straggler_score_rank"], found["straggler_scores"]) == (76, 2)
+    assert found["straggler_score"] == pytest.approx(0.63)
+    assert found["straggler_ranks"] == [76]
+    assert found["straggler_named_ranks"] == []
