@@ -46,6 +46,27 @@ def saved_after(tables: Mapping[str, pl.DataFrame], row: Mapping[str, Any]) -> b
     return None if row["iteration"] is None else False
 
 
+def milestones(
+    tables: Mapping[str, pl.DataFrame], series: pl.DataFrame, attempt: int
+) -> dict[str, Mapping[str, Any]]:
+    """Lines of one attempt, as rows with file and line: the last checkpoint `saved` and `loaded`.
+
+    And the last finished `iteration`. What was not logged is left out. `series` is the fact table
+    `iterations`.
+    """
+    mine = pl.col("attempt") == attempt
+    kept = tables["checkpoints"].filter(mine)
+    found = {kind: kept.filter(pl.col("kind") == kind) for kind in ("saved", "loaded")}
+    found["iteration"] = series.filter(mine & pl.col("finished"))
+    last = {
+        name: rows.select("iteration", "file", "line")
+        .drop_nulls("iteration")
+        .sort("iteration", descending=True, maintain_order=True)
+        for name, rows in found.items()
+    }
+    return {name: rows.row(0, named=True) for name, rows in last.items() if rows.height}
+
+
 def start_of(facts: Mapping[str, Any]) -> int | None:
     """The iteration an attempt began behind: that of its checkpoint, or 0 where it began anew."""
     if facts["resumed_from"] is not None:

@@ -251,7 +251,13 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
         health=health,
         ranks=rank_rows(coverage, events, files, ends, failed[numbers[-1]].rows),
         hosts=hosts(events, files),
-        stories=_stories(analysed, failed, run_facts.row(0, named=True), names),
+        stories=_stories(
+            analysed,
+            failed,
+            run_facts.row(0, named=True),
+            names,
+            {n: progress.milestones(events, series, n) for n in numbers},
+        ),
         suppress=tables.found.settings.suppress,
         timeline=timeline.timeline(events, series, failed, names, clocks),
         clocks=clocks,
@@ -274,9 +280,11 @@ def _stories(
     failed: Mapping[int, failures.Failures],
     run: Mapping[str, Any],
     names: Sequence[str],
+    marks: Mapping[int, Mapping[str, Mapping[str, Any]]],
 ) -> tuple[Story, ...]:
     each = [
-        story.of_attempt(a.attempt, failed[a.attempt], a.facts, a.outcome, names) for a in analysed
+        story.of_attempt(a.attempt, failed[a.attempt], a.facts, a.outcome, names, marks[a.attempt])
+        for a in analysed
     ]
     told = [(a.attempt, a.facts, a.outcome) for a in analysed]
     return (story.of_run(each, told, run), *each)

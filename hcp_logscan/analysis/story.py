@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hcp_logscan.analysis.causes import CAUSES
 from hcp_logscan.analysis.progress import ENDED, start_of
 from hcp_logscan.analysis.roles import matches, said_by
-from hcp_logscan.model.report import Story
+from hcp_logscan.model.report import Place, Story
 from hcp_logscan.model.safe import one_line
 
 if TYPE_CHECKING:
@@ -33,7 +34,12 @@ _ECHOES: Final = (
 _UNNAMED: Final = "ranks that no line names timed out"
 _NUMBER: Final = re.compile(r"\d+")
 
+MAX_PLACES: Final = 8
+"""Lines that one sentence rests on, as far as they are listed."""
+
 Row: TypeAlias = "Mapping[str, Any]"
+Told: TypeAlias = "tuple[str, list[Place]]"
+"""A sentence, and the lines that it rests on."""
 
 
 def ranges(numbers: Iterable[int], limit: int = 8) -> str:
@@ -77,6 +83,13 @@ def _place(row: Row, names: Sequence[str]) -> str:
     return f" [{names[row['file']]}:{row['line']}]"
 
 
+def _places(rows: Iterable[Row | None], names: Sequence[str]) -> list[Place]:
+    """Where rows stand, each line once."""
+    known = [row for row in rows if row and row["file"] is not None and row["line"] is not None]
+    found = dict.fromkeys(Place(names[row["file"]], row["line"]) for row in known)
+    return list(found)[:MAX_PLACES]
+
+
 def _also(row: Row, rows: Sequence[Row]) -> str:
     """The other ranks of which the same is said."""
     key = alike(row)
@@ -86,17 +99,20 @@ def _also(row: Row, rows: Sequence[Row]) -> str:
     return f" and {len(others):,} more rank{'s' if len(others) > 1 else ''} ({ranges(others)})"
 
 
-def _first(root: Row, rows: Sequence[Row], names: Sequence[str], rivals: Sequence[Row] = ()) -> str:
+def _first(
+    root: Row, rows: Sequence[Row], names: Sequence[str], rivals: Sequence[Row] = ()
+) -> Told:
     """The sentence of the first root candidate, and of a rival that may have been before it."""
     key = alike(root)
     others = [row for row in rivals if alike(row) != key]
     if not others:
-        return f"{_said_first(root, rows, names, sure=True)}."
+        return f"{_said_first(root, rows, names, sure=True)}.", _places([root], names)
     more = f" (and {len(others) - 1:,} more)" if len(others) > 1 else ""
-    return (
+    text = (
         f"{_said_first(root, rows, names, sure=False)}; nothing tells whether that was before"
         f" {others[0]['who']}: {kind_words(others[0])}{_place(others[0], names)}{more}."
     )
+    return text, _places([root, *others], names)
 
 
 def _said_first(root: Row, rows: Sequence[Row], names: Sequence[str], *, sure: bool) -> str:
@@ -122,9 +138,10 @@ def _said_first(root: Row, rows: Sequence[Row], names: Sequence[str], *, sure: b
     return f"{who}{also}: {kind_words(root)}{place}"
 
 
-def _followed(rows: Sequence[Row]) -> str | None:
-    """How many ranks failed because of it, by how."""
+def _followed(rows: Sequence[Row], names: Sequence[str]) -> Told | None:
+    """How many ranks failed because of it, by how; with the first line of each way."""
     ways: dict[str, set[Any]] = {}
+    shown: dict[str, Row] = {}
     for row in sorted(rows, key=lambda row: row["kind"] != "timeout"):  # it says most
         if row["role"] != "cascade" or row["kind"] == "cause":
             continue
@@ -132,13 +149,14 @@ def _followed(rows: Sequence[Row]) -> str | None:
         if any(who in seen for seen in ways.values()):
             continue
         ways.setdefault(_way(row), set()).add(who)
+        shown.setdefault(_way(row), row)
     if not ways:
         return None
     parts = [
         way if way == _UNNAMED else f"{len(seen):,} rank{'s' if len(seen) > 1 else ''} {way}"
         for way, seen in ways.items()
     ]
-    return f"Then {', '.join(parts)}."
+    return f"Then {', '.join(parts)}.", _places(shown.values(), names)
 
 
 def _way(row: Row) -> str:
@@ -152,19 +170,28 @@ def _way(row: Row) -> str:
     return next(name for name, regex in _ECHOES if matches(regex, said_by(dict(row))))
 
 
-def _ended(rows: Sequence[Row], facts: Mapping[str, Any], outcome: str) -> str | None:
-    """What ended the attempt, and what of it is kept."""
-    ends = Counter(
-        CAUSES[row["cause"]].what
+def _ended(
+    rows: Sequence[Row],
+    facts: Mapping[str, Any],
+    outcome: str,
+    names: Sequence[str],
+    marks: Mapping[str, Row],
+) -> Told | None:
+    """What ended the attempt, and what of it is kept; `marks` as of `progress.milestones`."""
+    enders = [
+        row
         for row in rows
         if row["kind"] == "cause"
         and row["role"] == "teardown"
         and CAUSES[row["cause"]].group == "scheduler"
-    )
-    stopped = sum(row["kind"] == "exit" and row["role"] == "teardown" for row in rows)
+    ]
+    ends = dict.fromkeys(CAUSES[row["cause"]].what for row in enders)
+    stops = [row for row in rows if row["kind"] == "exit" and row["role"] == "teardown"]
+    stopped = len(stops)
     parts = [f"it ended by {' and '.join(ends)}"] if ends else []
     if stopped:
         parts.append(f"{stopped:,} process{'es were' if stopped > 1 else ' was'} stopped")
+    shown: list[Row | None] = [*enders[:1], *stops[:1]]
     saved, lost, start = facts["last_saved"], facts["iterations_lost"], start_of(facts)
     kept = saved if saved is not None else (start or None)
     if outcome in ENDED and lost is not None:
@@ -172,10 +199,12 @@ def _ended(rows: Sequence[Row], facts: Mapping[str, Any], outcome: str) -> str |
             f"kept is the checkpoint of iteration {kept:,}" if kept else "no checkpoint was saved"
         )
         parts.append(f"{what}, {_iterations(lost)} lost{_time(facts['lost_s'])}")
+        keeper = marks.get("saved" if saved is not None else "loaded")
+        shown += [keeper if kept else None, marks.get("iteration")]
     if not parts:
         return None
     text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{text[:1].upper()}{text[1:]}.", _places(shown, names)
 
 
 def _iterations(count: int) -> str:
@@ -191,23 +220,41 @@ def _time(seconds: float | None) -> str:
 
 
 def of_attempt(
-    number: int, failed: Failures, facts: Mapping[str, Any], outcome: str, names: Sequence[str]
+    number: int,
+    failed: Failures,
+    facts: Mapping[str, Any],
+    outcome: str,
+    names: Sequence[str],
+    marks: Mapping[str, Row] | None = None,
 ) -> Story:
-    """The story of one attempt; without sentences where nothing broke."""
+    """The story of one attempt; without sentences where nothing broke.
+
+    `marks` are the lines of `progress.milestones`.
+    """
     rows = failed.rows
     root = failed.cause
-    sentences: list[str | None] = []
+    told: list[Told | None] = []
     if facts["rejections"] and outcome == "rejected":
-        sentences.append(f"The configuration was refused at start-up: {short(_refusal(facts))}.")
+        refused = [row for row in rows if row["role"] == "rejection"]
+        words = f"The configuration was refused at start-up: {short(_refusal(facts))}."
+        told.append((words, _places(refused[:1], names)))
     elif root is not None:
-        sentences.append(_first(root, rows, names, failed.rivals))
+        told.append(_first(root, rows, names, failed.rivals))
     elif any(row["role"] == "cascade" for row in rows):
         silent = failed.culprits
         whom = f"; suspected: rank {ranges(silent)}, of which nothing is heard" if silent else ""
-        sentences.append(f"No line says what broke first{whom}.")
-    if sentences:
-        sentences += [_followed(rows), _ended(rows, facts, outcome)]
-    return Story(number, tuple(sentence for sentence in sentences if sentence))
+        told.append((f"No line says what broke first{whom}.", []))
+    if told:
+        told += [_followed(rows, names), _ended(rows, facts, outcome, names, marks or {})]
+    return _story(number, [one for one in told if one])
+
+
+def _story(number: int | None, told: Sequence[Told]) -> Story:
+    return Story(
+        number,
+        tuple(sentence for sentence, _ in told),
+        tuple(tuple(places[:MAX_PLACES]) for _, places in told),
+    )
 
 
 def _refusal(facts: Mapping[str, Any]) -> str:
@@ -221,7 +268,7 @@ def of_run(
 ) -> Story:
     """The story of the run: that of its only attempt, else its progress and its last failure."""
     if len(stories) == 1:
-        return Story(None, stories[0].sentences)
+        return replace(stories[0], attempt=None)
     told = [story for story in stories if story.sentences]
     if not told:
         return Story(None, ())
@@ -229,13 +276,17 @@ def of_run(
     ends = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
     net = run["net_iterations"]
     gained = "" if net is None else f"; net progress {net:,} iteration{'s' * (net != 1)}"
-    sentences = [f"{len(attempts)} attempts: {ends}{gained}."]
+    firsts = [story.evidence[0][:1] for story in told]
+    said: list[Told] = [
+        (f"{len(attempts)} attempts: {ends}{gained}.", [one for places in firsts for one in places])
+    ]
     stuck = run["stuck_attempts"]
     if stuck and stuck > 1 and run["stuck_iteration"] is not None:
         lost = run["lost_iterations"]
         words = "" if lost is None else f": {_iterations(lost)} lost{_time(run['lost_s'])}"
         at = run["stuck_iteration"]
-        sentences.append(f"The last {stuck} began at iteration {at:,} and saved nothing{words}.")
+        sentence = f"The last {stuck} began at iteration {at:,} and saved nothing{words}."
+        said.append((sentence, [place for story in told[-stuck:] for place in story.evidence[-1]]))
     last = told[-1]
-    sentences.append(f"Attempt {last.attempt}: {last.sentences[0]}")
-    return Story(None, tuple(sentences))
+    said.append((f"Attempt {last.attempt}: {last.sentences[0]}", list(last.evidence[0])))
+    return _story(None, said)

@@ -309,6 +309,14 @@ class RuleText:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A line that a sentence rests on."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Story:
     """What broke first, what followed, what ended it and what was kept: at most three sentences."""
 
@@ -317,6 +325,15 @@ class Story:
 
     sentences: tuple[str, ...] = ()
     "Empty where nothing is known to have broken."
+
+    evidence: tuple[tuple[Place, ...], ...] = ()
+    "Per sentence the lines that it rests on, the most telling one first."
+
+    @property
+    def pairs(self) -> tuple[tuple[str, tuple[Place, ...]], ...]:
+        """Each sentence with its lines."""
+        lines = (*self.evidence, *[()] * (len(self.sentences) - len(self.evidence)))
+        return tuple(zip(self.sentences, lines, strict=False))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ to right: ranks fail within seconds of each other, hours after the start.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hcp_logscan.reporting import words
 from hcp_logscan.reporting.safe import cut
@@ -16,7 +16,7 @@ from hcp_logscan.reporting.safe import cut
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from hcp_logscan.model.report import ReportData, TimelineEntry
+    from hcp_logscan.model.report import Place, ReportData, Story, TimelineEntry
 
 ROLE_WORDS: Final[Mapping[str, str]] = {
     "progress": "progress of the job",
@@ -39,6 +39,9 @@ MAX_LANES: Final = 14
 MAX_MARKS: Final = 48
 MAX_ROWS: Final = 12
 """Entries of the table that are shown unfolded."""
+
+MAX_LINKS: Final = 3
+"""Lines that stand behind a sentence as links."""
 
 _JOB: Final = "the job"
 _TEXT: Final = 300
@@ -80,15 +83,22 @@ class Row:
     anchor: str
     "The finding that the same line is evidence of; empty if there is none."
 
+    id: str = ""
+    "Its own anchor, where a sentence leads here."
+
+
+Sentence: TypeAlias = tuple[tuple[str, str], ...]
+"""Parts of a sentence, each with the anchor on this page that it leads to, or none."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoryView:
     """The section of the page."""
 
-    sentences: tuple[str, ...]
+    sentences: tuple[Sentence, ...]
     "Of the run."
 
-    attempts: tuple[tuple[int, tuple[str, ...]], ...]
+    attempts: tuple[tuple[int, tuple[Sentence, ...]], ...]
     "Stories of the attempts, where there are several."
 
     width: int
@@ -122,7 +132,6 @@ def story_view(data: ReportData, anchors: Mapping[tuple[str, int], str]) -> Stor
 
     if not data.stories or not data.stories[0].sentences:
         return None
-    told = [(s.attempt, s.sentences) for s in data.stories[1:] if s.attempt is not None]
     drawn: list[TimelineEntry] = bounded(list(data.timeline), MAX_MARKS)
     lane_of, labels = _lanes(drawn)
     xs = _positions(len(drawn))
@@ -132,10 +141,16 @@ def story_view(data: ReportData, anchors: Mapping[tuple[str, int], str]) -> Stor
         for x, lane, entry in zip(xs, lane_of, drawn, strict=True)
     )
     roles = {mark.role for mark in marks}
-    table = [_row(entry, anchors) for entry in data.timeline]
+    own = _own_anchors(data, anchors)
+    table = [_row(entry, anchors, own.get(n, "")) for n, entry in enumerate(data.timeline)]
     shown = _first_rows(data.timeline, table)
+    leads = {
+        where: own[n] for n, e in enumerate(data.timeline) if n in own and (where := _place(e))
+    }
+    leads.update(anchors)
+    told = [(s.attempt, _sentences(s, leads)) for s in data.stories[1:] if s.attempt is not None]
     return StoryView(
-        sentences=data.stories[0].sentences,
+        sentences=_sentences(data.stories[0], leads),
         attempts=tuple(told) if len(told) > 1 else (),
         width=_RIGHT + 20,
         height=_TOP + len(lanes) * _LANE + 26,
@@ -146,7 +161,7 @@ def story_view(data: ReportData, anchors: Mapping[tuple[str, int], str]) -> Stor
         left_out=len(data.timeline) - len(drawn),
         legend=tuple((role, meaning) for role, meaning in ROLE_WORDS.items() if role in roles),
         rows=tuple(shown),
-        more_rows=tuple(table) if len(table) > len(shown) else (),
+        more_rows=_whole(table, shown) if len(table) > len(shown) else (),
         notes=data.clock_notes,
     )
 
@@ -205,9 +220,55 @@ def _splits(entries: Sequence[TimelineEntry], xs: Sequence[int]) -> list[tuple[i
     return found
 
 
-def _row(entry: TimelineEntry, anchors: Mapping[tuple[str, int], str]) -> Row:
+def _place(entry: TimelineEntry) -> tuple[str, int] | None:
+    return None if entry.file is None or entry.line is None else (entry.file, entry.line)
+
+
+def _own_anchors(data: ReportData, anchors: Mapping[tuple[str, int], str]) -> dict[int, str]:
+    """Number of an entry -> its anchor: where a sentence rests on its line and no finding does."""
+    wanted = {(p.file, p.line) for s in data.stories for places in s.evidence for p in places}
+    found: dict[tuple[str, int], int] = {}
+    for number, entry in enumerate(data.timeline):
+        place = _place(entry)
+        if place in wanted and place not in anchors and place is not None:
+            found.setdefault(place, number)
+    return {number: f"timeline-{number}" for number in found.values()}
+
+
+def _sentences(story: Story, leads: Mapping[tuple[str, int], str]) -> tuple[Sentence, ...]:
+    """The sentences of a story with links to what they rest on, as far as it is on this page."""
+    return tuple(_linked(text, places, leads) for text, places in story.pairs)
+
+
+def _linked(text: str, places: Sequence[Place], leads: Mapping[tuple[str, int], str]) -> Sentence:
+    """A sentence whose bracketed places are links; others stand behind it."""
+    spans: list[tuple[int, int, str]] = []
+    behind: list[tuple[str, str]] = []
+    for place in places:
+        anchor = leads.get((place.file, place.line), "")
+        words = f"{place.file}:{place.line}"
+        at = text.rfind(f"[{words}]")
+        if anchor and at >= 0:
+            spans.append((at + 1, at + 1 + len(words), anchor))
+        elif anchor and len(behind) < 2 * MAX_LINKS:
+            short = f"{place.file.rpartition('/')[2]}:{place.line}"
+            behind += [(", " if behind else " \u2192 ", ""), (short, anchor)]
+    parts, done = [], 0
+    for start, end, anchor in sorted(spans):
+        parts += [(text[done:start], ""), (text[start:end], anchor)]
+        done = end
+    return tuple(part for part in (*parts, (text[done:], ""), *behind) if part[0])
+
+
+def _whole(table: Sequence[Row], shown: Sequence[Row]) -> tuple[Row, ...]:
+    """All rows; those that stand above have their anchors there."""
+    above = {row.id for row in shown}
+    return tuple(replace(row, id="") if row.id in above else row for row in table)
+
+
+def _row(entry: TimelineEntry, anchors: Mapping[tuple[str, int], str], own: str) -> Row:
     time = f"{entry.time or ''}{' (corrected)' if entry.corrected else ''}"
-    place = None if entry.file is None or entry.line is None else (entry.file, entry.line)
+    place = _place(entry)
     return Row(
         time=f"{time} or later" if time and entry.estimated else time,
         who=cut(_who(entry), _TEXT),
@@ -215,6 +276,7 @@ def _row(entry: TimelineEntry, anchors: Mapping[tuple[str, int], str]) -> Row:
         what=cut(entry.text, _TEXT),
         where=f"{place[0]}:{place[1]}" if place else "",
         anchor=anchors.get(place, "") if place else "",
+        id=own,
     )
 
 

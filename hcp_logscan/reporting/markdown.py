@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from hcp_logscan.model.comparison import Comparison
     from hcp_logscan.model.finding import Evidence, Finding, Location
-    from hcp_logscan.model.report import ReportData
+    from hcp_logscan.model.report import Place, ReportData
 
 MAX_FINDINGS: Final = 5
 MAX_SUPPRESSED: Final = 10
@@ -105,8 +105,17 @@ def _head(data: ReportData) -> Iterator[str]:
 def _story(data: ReportData) -> Iterator[str]:
     """What broke first, of the whole run."""
     if data.stories and data.stories[0].sentences:
-        told = cut(" ".join(data.stories[0].sentences), _PROSE)
+        pairs = data.stories[0].pairs
+        told = cut(" ".join(_with_place(text, places) for text, places in pairs), _PROSE)
         yield f"**What broke first:** {escaped(told)}"
+
+
+def _with_place(sentence: str, places: Sequence[Place]) -> str:
+    """A sentence with the first line that it rests on, where it does not name one itself."""
+    named = [f"[{place.file}:{place.line}]" for place in places]
+    if not named or any(name in sentence for name in named):
+        return sentence
+    return f"{sentence.removesuffix('.')} {named[0]}."
 
 
 def _timeline(data: ReportData) -> Iterator[str]:

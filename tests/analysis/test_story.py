@@ -68,6 +68,24 @@ def test_what_broke_what_followed_and_what_was_kept(told):
     )
 
 
+def test_every_sentence_rests_on_lines(told):
+    found = told(
+        step(1)
+        + SAVED.format(1)
+        + step(2, 51)
+        + step(3, 52)
+        + trace(3, "ValueError: bad batch", "zero_grad_buffer")
+        + "".join(trace(rank, NCCL.format(rank)) for rank in (0, 1, 2))
+        + LIMIT
+    )
+
+    of_run, of_attempt = found.stories
+    lines = [[place.line for place in places] for places in of_run.evidence]
+    assert lines == [[9], [13], [22, 3, 5]]
+    assert of_attempt.evidence == of_run.evidence
+    assert {place.file for places in of_run.evidence for place in places} == {"train.log"}
+
+
 def test_like_entries_of_many_ranks_are_one(told):
     found = told(step(1) + "".join(trace(rank, NCCL.format(rank)) for rank in range(40)), 40)
 
@@ -106,6 +124,8 @@ def test_attempts_that_get_nowhere(told):
         " *** JOB 7 ON n1 CANCELLED AT 2026-03-01T10:00:00 DUE TO TIME LIMIT *** [train.log:30].",
     )
     assert sentences(found, 1)[-1].startswith("Kept is the checkpoint of iteration 120, 7 iter")
+    lines = [[place.line for place in places] for places in found.stories[0].evidence]
+    assert lines == [[10, 20, 30], [2, 9, 12, 19, 22, 29], [30]]
 
 
 def test_entries_stand_by_the_clock_where_lines_carry_one(told):

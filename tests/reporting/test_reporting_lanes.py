@@ -1,10 +1,11 @@
 """What broke first, drawn: lanes for those that matter, however many ranks followed."""
 
 import dataclasses
+import re
 
 from samples import TIMELINE, inactive
 
-from hcp_logscan.model.report import Story, TimelineEntry
+from hcp_logscan.model.report import Place, Story, TimelineEntry
 from hcp_logscan.reporting.html import render_html
 from hcp_logscan.reporting.lanes import MAX_LANES, MAX_MARKS, MAX_ROWS, story_view
 from hcp_logscan.reporting.markdown import render_markdown
@@ -103,3 +104,55 @@ def test_log_text_of_the_timeline_stays_text():
 
 def test_samples_show_it():
     assert story_view(inactive(), {}).rows[0].what == TIMELINE[0].text
+
+
+def rests_on(*pairs, entries=()):
+    """A report whose story has these sentences, each with the lines of `a.log` it rests on."""
+    story = Story(
+        None,
+        tuple(text for text, _ in pairs),
+        tuple(tuple(Place("a.log", line) for line in lines) for _, lines in pairs),
+    )
+    return dataclasses.replace(inactive(), stories=(story, story), timeline=entries)
+
+
+def test_a_sentence_leads_to_the_finding_or_the_entry_that_shows_its_line():
+    data = rests_on(
+        ("Rank 3 broke first [a.log:1]; nothing tells of rank 4 [a.log:2].", (1, 2)),
+        ("Then 3 ranks timed out.", (3, 9)),
+        ("Nothing is kept.", (9,)),
+        entries=[entry("rank 3", "root", line=line) for line in (1, 2, 3)],
+    )
+
+    view = story_view(data, {("a.log", 1): "HCP508-0"})
+
+    assert view.sentences == (
+        (
+            ("Rank 3 broke first [", ""),
+            ("a.log:1", "HCP508-0"),
+            ("]; nothing tells of rank 4 [", ""),
+            ("a.log:2", "timeline-1"),
+            ("].", ""),
+        ),
+        (("Then 3 ranks timed out.", ""), (" \u2192 ", ""), ("a.log:3", "timeline-2")),
+        (("Nothing is kept.", ""),),
+    )
+    assert [row.id for row in view.rows] == ["", "timeline-1", "timeline-2"]
+
+
+def test_each_anchor_of_the_page_is_there_once_and_every_link_arrives():
+    entries = [entry(f"rank {n}", "cascade", line=n) for n in range(1, 40)]
+    page = render_html(
+        rests_on(("Then 39 ranks timed out.", (1, 20, 39)), entries=entries), charts="static"
+    )
+
+    ids = re.findall(r'id="(timeline-\d+)"', page)
+    links = re.findall(r'href="#(timeline-\d+)"', page)
+    assert sorted(ids) == sorted(links) == ["timeline-0", "timeline-19", "timeline-38"]
+
+
+def test_markdown_names_the_first_line_of_a_sentence_that_names_none():
+    data = rests_on(("Rank 3 broke first [a.log:1].", (1,)), ("Then 3 ranks timed out.", (3, 4)))
+
+    said = render_markdown(data).replace("\\", "")
+    assert "Rank 3 broke first [a.log:1]. Then 3 ranks timed out [a.log:3]." in said
