@@ -219,11 +219,20 @@ def rivals(first: Row, rows: Sequence[Row], clocks: Skew) -> list[Row]:
         and row is not first
         and not of_scheduler(row)
         and (row["rank"] is None or row["rank"] != first["rank"])
+        and not _same_trouble(first, row)
         and not _surely_before(first, row, clocks)
     ]
 
 
 _RIVALS: Final = frozenset({"exception", "exit", "cause"})
+
+
+def _same_trouble(one: Row, other: Row) -> bool:
+    """Whether two lines speak of one cause on one node, such as two tools of one lost GPU."""
+    if not one.get("cause") or one["cause"] != other.get("cause"):
+        return False
+    nodes = {row.get("node") or row.get("at_node") for row in (one, other)} - {None}
+    return len(nodes) < 2 and one["kind"] == other["kind"] == "cause"
 
 
 def _surely_before(one: Row, other: Row, clocks: Skew) -> bool:

@@ -175,3 +175,16 @@ def test_a_console_that_shows_both_tells_which_was_first(tmp_path):
     (tmp_path / "console.log").write_text(WORLD.format(n=4) + both)
 
     assert sentences(examine(tmp_path))[0].startswith("Rank 2 broke first at start-up")
+
+
+def test_two_tools_that_speak_of_one_lost_gpu_are_no_rivals(tmp_path):
+    lost = "Unable to determine the device handle for GPU0000:0B:00.0: Unknown Error\n"
+    xid = "[Sun Mar  1 09:58:00 2026] NVRM: Xid (PCI:0000:0b:00): 79, pid=1, GPU has fallen off\n"
+    (tmp_path / "train.log").write_text(WORLD.format(n=4) + step(1))
+    for node, where in (("node1", "node1"), ("node1", "node2")):
+        for place, name, text in ((node, "dmesg.log", xid), (where, "nvidia-smi.log", lost)):
+            (tmp_path / place).mkdir(exist_ok=True)
+            (tmp_path / place / name).write_text(text)
+        told = sentences(examine(tmp_path))[0]
+        assert ("nothing tells" in told) == (where == "node2")
+        (tmp_path / where / "nvidia-smi.log").unlink()
