@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 BLOCK: Final = 8
 """Lines of a block."""
@@ -45,7 +45,14 @@ OBJECTIVE: Final = 0.1
 _RISES: Final = 1.0 + 1e-6
 """Factor by which a learning rate rises: more than the digits of a printed one."""
 
-_NONE: Final = {"climb_lines": 0, "climb_rising": 0.0, "climb_largest": 1.0, "returned": 0.0}
+_NONE: Final[Mapping[str, int | float | str]] = {
+    "climb_lines": 0,
+    "climb_rising": 0.0,
+    "climb_largest": 1.0,
+    "returned": 0.0,
+    "growth": "",
+}
+"""What is said where there is no climb."""
 
 
 def columns(rows: pl.DataFrame) -> pl.DataFrame:
@@ -59,17 +66,19 @@ def columns(rows: pl.DataFrame) -> pl.DataFrame:
     used = rows.filter(given)
     many = used.height // BLOCK
     blocks = _blocks(used.head(many * BLOCK), many)
-    if many and _is_objective(rows):
-        blocks = blocks.with_columns(**_NONE, growth=pl.lit(""))
+    if _is_objective(rows):
+        blocks = blocks.with_columns(**_literals())
     # a line is told by the block before its own
     behind = (given.cum_sum().cast(pl.Int64) - 1) // BLOCK - 1
     place = pl.select(pl.when(given & (behind >= 0)).then(behind)).to_series()
-    if not given.any():
-        return blocks.select(pl.all().gather(place)).with_columns(growth=pl.lit(""))
-    return blocks.select(pl.all().gather(place)).with_columns(
-        *(pl.col(name).fill_null(value) for name, value in _NONE.items()),
-        pl.col("growth").fill_null(""),
-    )
+    told = blocks.select(pl.all().gather(place))
+    # without any loss nothing is known of its growth
+    known = _NONE if given.any() else {"growth": ""}
+    return told.with_columns(pl.col(name).fill_null(value) for name, value in known.items())
+
+
+def _literals() -> dict[str, pl.Expr]:
+    return {name: pl.lit(value) for name, value in _NONE.items()}
 
 
 def _is_objective(rows: pl.DataFrame) -> bool:
@@ -99,7 +108,7 @@ def _blocks(used: pl.DataFrame, many: int) -> pl.DataFrame:
         pl.col("level").cum_min(reverse=True).alias("kept"),
     )
     climbs = [_with_climb(part) for part in _segments(frame)]
-    return pl.concat(climbs).select(pl.col("lowest", "kept").exp(), *_NONE, "growth")
+    return pl.concat(climbs).select(pl.col("lowest", "kept").exp(), *_NONE)
 
 
 def _segments(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -116,43 +125,45 @@ def _segments(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 
 def _with_climb(blocks: pl.DataFrame) -> pl.DataFrame:
-    """The blocks of one segment with the facts of its climb on those that belong to it."""
-    nothing = blocks.with_columns(
-        *(pl.lit(value).alias(name) for name, value in _NONE.items()), growth=pl.lit("")
-    )
+    """The blocks of one segment with the facts of its climb on those from its beginning on."""
     known = blocks.drop_nulls("level")
-    if known.height < PARTS or known["since"].n_unique() > 1:
-        return nothing
-    level, kept, lowest = known["level"], known["kept"], float(known["lowest"][-1])
-    rise = float(kept[-1]) - lowest
+    alike = known["since"].n_unique() == 1
+    ends = _ends(known) if alike and known.height >= PARTS else None
+    if ends is None:
+        return blocks.with_columns(**_literals())
+    inside = pl.int_range(pl.len()) >= blocks.height - known.height + ends[0]
+    return blocks.with_columns(
+        pl.when(inside).then(pl.lit(value)).otherwise(pl.lit(_NONE[name])).alias(name)
+        for name, value in _climb(known, *ends).items()
+    )
+
+
+def _ends(blocks: pl.DataFrame) -> tuple[int, int] | None:
+    """First and last block of the climb; None where nothing was kept, or it is a step."""
+    lowest = float(blocks["lowest"][-1])
+    rise = float(blocks["kept"][-1]) - lowest
     if rise <= 0.0:
-        return nothing
-    first = int(str((level <= lowest + OUTER * rise).arg_true().max()))
-    last = int(str((kept >= lowest + (1.0 - OUTER) * rise).arg_max()))
+        return None
+    first = (blocks["level"] <= lowest + OUTER * rise).arg_true().max()
+    last = (blocks["kept"] >= lowest + (1.0 - OUTER) * rise).arg_max()
+    ends = int(str(first)), int(str(last))
+    return ends if ends[1] - ends[0] + 1 >= PARTS else None
+
+
+def _climb(blocks: pl.DataFrame, first: int, last: int) -> dict[str, int | float | str]:
+    level = blocks["level"]
     climb = level.slice(first, last - first + 1)
-    if climb.len() < PARTS:
-        return nothing
     cuts = [part * climb.len() // PARTS for part in range(PARTS + 1)]
     middles = pl.Series([climb.slice(a, b - a).median() for a, b in pairwise(cuts)])
-    steps = middles.diff().drop_nulls()
+    steps, whole = middles.diff().drop_nulls(), middles[-1] - middles[0]
     before = level.head((level.arg_min() or 0) + 1).exp()
-    whole = middles[-1] - middles[0]
-    facts = {
+    return {
         "climb_lines": climb.len() * BLOCK,
         "climb_rising": float(str((steps > 0).mean())),
         "climb_largest": min(float(str(steps.max())) / whole, 1.0) if whole > 0 else 1.0,
         "returned": float(str((before - before.cum_min()).max())),
+        "growth": _words(blocks, first, last),
     }
-    begins = blocks.height - known.height + first
-    inside = pl.int_range(pl.len()) >= begins
-    text = _words(known, first, last)
-    return nothing.with_columns(
-        *(
-            pl.when(inside).then(value).otherwise(_NONE[name]).alias(name)
-            for name, value in facts.items()
-        ),
-        growth=pl.when(inside).then(pl.lit(text)).otherwise(pl.lit("")),
-    )
 
 
 def _words(blocks: pl.DataFrame, first: int, last: int) -> str:
