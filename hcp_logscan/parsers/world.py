@@ -1,15 +1,18 @@
 """How many ranks a job has, as launchers say it: the only word on it where a trainer prints none.
 
-* torchrun at ``LOGLEVEL=INFO`` (``torch/distributed/elastic/agent/server/api.py``, 1.9 to main of
-  2026-08): ``  global_world_sizes=[8, 8, 8, 8]``, one entry per worker of the node
-* torchrun at ``LOGLEVEL=INFO`` (``torch/distributed/launcher/api.py``, 1.9 to main of 2026-08):
-  ``Starting elastic_operator with launch configs:`` and, indented, ``min_nodes``, ``max_nodes`` and
-  ``nproc_per_node``. Where the number of nodes may vary it says nothing
+Written from PyTorch ``torch/distributed/elastic/agent/server/api.py`` and
+``torch/distributed/launcher/api.py`` (1.9 to main of 2026-08), Lightning
+``lightning/fabric/utilities/distributed.py`` (1.5 to 2.5), DeepSpeed
+``deepspeed/launcher/launch.py`` (0.3 to 0.17), and public logs:
+
+* torchrun at ``LOGLEVEL=INFO``: ``  global_world_sizes=[8, 8, 8, 8]``, one entry per worker of the
+  node
+* torchrun at ``LOGLEVEL=INFO``: ``Starting elastic_operator with launch configs:`` and, indented,
+  ``min_nodes``, ``max_nodes`` and ``nproc_per_node``. Where the nodes may vary it says nothing
 * its command line, echoed by a script, with both ``--nnodes`` and ``--nproc-per-node`` as numbers:
   either may come from the environment (``PET_NNODES``) where it is left out
-* Lightning (``lightning/fabric/utilities/distributed.py``, 1.5 to 2.5), under NeMo: ``GLOBAL_RANK:
-  0, MEMBER: 1/8``
-* DeepSpeed's launcher (``deepspeed/launcher/launch.py``, 0.3 to 0.17): ``dist_world_size=8``
+* Lightning, under NeMo: ``GLOBAL_RANK: 0, MEMBER: 1/8``
+* DeepSpeed's launcher: ``dist_world_size=8``
 """
 
 from __future__ import annotations
