@@ -1,4 +1,4 @@
-"""False alarms of HCP205 on healthy noise with heavy tails, and what they still find.
+"""False alarms of HCP205 and HCP204 on healthy noise with heavy tails, and what they still find.
 
 Noise of every shape is drawn anew for each seed: a hundred runs of 6,000 lines, none of which may
 raise anything. By a power law one line in eight is above the usual highest of eight, and e^-12 of
@@ -77,3 +77,23 @@ def test_a_tail_hides_what_it_may_have_made_itself():
     assert judged(series([2.0] * 3_000, norms))[0]["HCP205"] == "clean"
     norms[2_000] = 0.3 * 1e9
     assert judged(series([2.0] * 3_000, norms))[1] == {"HCP205": 2_001}
+
+
+@pytest.mark.parametrize(
+    ("shape", "width", "scale"),
+    [(lognormal, 0.5, 0.2), (lognormal, 0.35, 0.6), (student, 4, 0.2)],
+)
+def test_healthy_losses_with_outliers_raise_nothing(shape, width, scale):
+    for seed in SEEDS:
+        draw = shape(random.Random(seed), width)
+        losses = [1.9 + 2.0 * math.exp(-i / 800) + scale * draw() for i in range(MANY)]
+        assert judged(series(losses))[0]["HCP204"] == "clean", seed
+
+
+@pytest.mark.parametrize(("rise", "lines"), [(1.0, 1), (0.6, 2)])
+def test_a_spike_of_the_loss_above_its_noise_is_found(rise, lines):
+    for seed in SEEDS:
+        draw = lognormal(random.Random(seed), 0.35)
+        losses = [2.2 + 0.05 * draw() for _ in range(3_000)]
+        losses[2_000 : 2_000 + lines] = [2.2 + rise] * lines
+        assert judged(series(losses))[1] == {"HCP204": 2_001}, seed
