@@ -12,6 +12,7 @@ from hcp_logscan.reporting.html import render_html
 from hcp_logscan.reporting.markdown import render_markdown
 from hcp_logscan.reporting.text import render_text
 from hcp_logscan.reporting.view.evidence import channels
+from hcp_logscan.reporting.view.excerpts import counted
 
 FOR_ALL = "decided by configuration, for all ranks"
 
@@ -37,8 +38,8 @@ def test_equal_pieces_of_many_ranks_are_told_once():
     ]
     (opened,) = c10d.pieces
     assert opened.traits == ("128 lines, ranks 0-63",)
-    assert len(opened.excerpts) == 2
-    assert len(opened.excerpts) + len(opened.more_excerpts) + opened.hidden == 128
+    assert counted(opened.excerpts) == 2  # both levels of one rank
+    assert 2 + opened.more_places + opened.hidden == 128
 
 
 def test_page_shows_few_lines_and_counts_the_rest():

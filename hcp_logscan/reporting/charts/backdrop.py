@@ -54,9 +54,12 @@ def backdrop(levels: Levels, inside: Frame, courses: list[list[Place]]) -> Backd
     if levels.limit is not None:
         dash = "" if levels.limit.exact else "8 5"
         limit = line(levels.limit.label, levels.limit.tflops, dash)
+    band = _band(levels, inside, [*courses, *labels])  # it has the fewest places to choose from
+    if band is not None:
+        labels.append(label_area(band.label))
     if levels.off is not None:
         off = line(levels.off.label, levels.off.tflops, "2 4")
-    return Backdrop(limit, off, _band(levels, inside, [*courses, *labels]))
+    return Backdrop(limit, off, band)
 
 
 def _heights(levels: Levels, inside: Frame) -> list[float]:

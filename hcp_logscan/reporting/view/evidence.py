@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.reporting import words
-from hcp_logscan.reporting.view.excerpts import MAX_LINES, Excerpt, excerpt
+from hcp_logscan.reporting.view.excerpts import MAX_LINES, Excerpt, counted, excerpts, opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +29,7 @@ class EvidenceView:
     explanation: str
     excerpts: tuple[Excerpt, ...]
     more_excerpts: tuple[Excerpt, ...]
+    more_places: int
     hidden: int
 
 
@@ -116,7 +117,8 @@ def _channel(name: str, meaning: str, pieces: Sequence[Evidence]) -> ChannelView
 
 def _piece(pieces: Sequence[Evidence]) -> EvidenceView:
     first = pieces[0]
-    excerpts = tuple(excerpt(piece.location) for piece in pieces[:MAX_LINES])
+    found = excerpts(piece.location for piece in pieces[:MAX_LINES])
+    shown = opened(found, OPEN_PIECES)
     layers = f"{first.layer_kind} layers" if first.layer_kind else ""
     many = words.lines_on_ranks(pieces) if len(pieces) > 1 else ""
     return EvidenceView(
@@ -125,7 +127,8 @@ def _piece(pieces: Sequence[Evidence]) -> EvidenceView:
         grade=first.grade,
         traits=tuple(trait for trait in (layers, many) if trait),
         explanation=first.explanation,
-        excerpts=excerpts[:OPEN_PIECES],
-        more_excerpts=excerpts[OPEN_PIECES:],
+        excerpts=found[:shown],
+        more_excerpts=found[shown:],
+        more_places=counted(found[shown:]),
         hidden=max(len(pieces) - MAX_LINES, 0),
     )

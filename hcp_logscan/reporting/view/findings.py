@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.reporting import words
-from hcp_logscan.reporting.view.excerpts import MAX_LINES, Excerpt, excerpt
+from hcp_logscan.reporting.view.excerpts import MAX_LINES, Excerpt, counted, excerpts, opened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +39,7 @@ class FindingView:
     other_references: tuple[str, ...]
     excerpts: tuple[Excerpt, ...]
     more_excerpts: tuple[Excerpt, ...]
+    more_places: int
     hidden: int
     folded: bool
     "Shown closed: a note, or what another attempt's card has said already."
@@ -104,7 +105,9 @@ def finding_view(
     data: ReportData, finding: Finding, *, folded: bool, drawn: Sequence[str] = ()
 ) -> FindingView:
     """A finding with its words and excerpts; long evidence is folded, then cut."""
-    excerpts = tuple(excerpt(place) for place in finding.evidence[:MAX_LINES])
+    places = finding.evidence[:MAX_LINES]
+    found = excerpts(places)
+    shown = opened(found, OPEN_LINES)
     total = max(finding.evidence_total, len(finding.evidence))
     traits = [
         f"attempt {finding.attempt}" if len(data.attempts) > 1 else "",
@@ -125,9 +128,10 @@ def finding_view(
         fix=words.paragraphs(finding.fix),
         links=links,
         other_references=tuple(ref for ref in finding.references if ref not in links),
-        excerpts=excerpts[:OPEN_LINES],
-        more_excerpts=excerpts[OPEN_LINES:],
-        hidden=total - len(excerpts),
+        excerpts=found[:shown],
+        more_excerpts=found[shown:],
+        more_places=counted(found[shown:]),
+        hidden=total - len(places),
         folded=folded,
         chart=chart_of(finding.rule, drawn),
     )
