@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types rules unit coverage bench fuzz reports docs golden site clean
+.PHONY: help demo test lint types rules unit coverage bench fuzz reports images docs golden site clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ coverage: $(VENV)/.dev  ## the same with coverage, which takes two thirds longer
 
 reports: $(VENV)/.dev  ## write the sample report again
 	$(BIN)/hcp-logscan --demo --format none --output reports/sample.html --charts static
+
+images: $(VENV)/.dev  ## draw docs/images again
+	$(BIN)/python tests/browser/images.py
 
 docs: $(VENV)/.dev  ## write what docs/ has from the program: pages of rules, tables, modules
 	$(BIN)/python -m hcp_logscan.rules.pages docs/rules

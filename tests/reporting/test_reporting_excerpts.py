@@ -26,6 +26,12 @@ def test_overlapping_neighbours_are_one_excerpt_with_several_marks():
     assert found.lines[2].text == "text of 97"
 
 
+def test_a_marked_line_reads_as_it_stands_in_the_file():
+    found = dataclasses.replace(place(5), text="of 5")  # without what a launcher put before it
+    lines = excerpts([found, place(6)])[0].lines
+    assert [line.text for line in lines if line.hit] == ["text of 5", "text of 6"]
+
+
 @pytest.mark.parametrize(("second", "joined"), [(14, True), (15, True), (16, False)])
 def test_excerpts_join_where_no_line_is_missing_between_them(second, joined):
     assert (len(excerpts([place(10), place(second)])) == 1) is joined

@@ -11,7 +11,7 @@ from hcp_logscan.reporting.view.excerpts import MAX_LINES, Excerpt, counted, exc
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from hcp_logscan.model.finding import Evidence, Verdict
+    from hcp_logscan.model.finding import Channel, Evidence, Status, Verdict
     from hcp_logscan.reporting.words import Tone
 
 OPEN_PIECES: Final = 2
@@ -48,6 +48,15 @@ class ChannelView:
     "Lines of pieces that are not shown."
 
 
+_DECIDED_BY: Final[Mapping[Status, Channel]] = {
+    "rejected": "assertion",
+    "degenerate": "config",
+    "not_requested": "config",
+    "unconfirmed": "config",
+}
+"""Channel whose first line the first reason rests on, where no evidence of its own decided."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReasonView:
     """Why the verdict is what it is, and the line that says so."""
@@ -70,7 +79,7 @@ def reasons(verdict: Verdict) -> list[ReasonView]:
     first: dict[str, Evidence] = {}
     for piece in verdict.evidence:
         first.setdefault(piece.explanation, piece)
-    decided = "assertion" if verdict.status == "rejected" else "config"
+    decided = _DECIDED_BY.get(verdict.status)
     found = [first.get(text) for text in verdict.reasons]
     if found[:1] == [None]:
         found[0] = next((p for p in verdict.evidence if p.channel == decided), None)

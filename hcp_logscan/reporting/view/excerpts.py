@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MAX_LINES: Final = 12
 
-MAX_HITS: Final = 4
+MAX_HITS: Final = 3
 """Places that one excerpt joins."""
 
 _LONG_LINE: Final = 600
@@ -76,8 +76,9 @@ def _touches(together: Sequence[Location], place: Location) -> bool:
 
 def _excerpt(together: Sequence[Location]) -> Excerpt:
     first = together[0]
-    hits = {place.line: place.text for place in together}
-    lines = {n: cut(text, _LONG_LINE) for place in together for n, text in _context(place)} | hits
+    read = [(place, number, text) for place in together for number, text in _context(place)]
+    hits = {number: text for place, number, text in read if number == place.line}
+    lines = {number: cut(text, _LONG_LINE) for _, number, text in read} | hits
     return Excerpt(
         where=f"{first.file}:{', '.join(str(place.line) for place in together)}",
         rank="" if first.rank is None else f"rank {first.rank}",
