@@ -106,6 +106,13 @@ def without_archive_suffix(name: str) -> str:
     return _ARCHIVE.sub("", name)
 
 
+_HOLE: Final = re.compile(rb"\0{512,}")
+"""What a crashed machine, or a rotation by copying, leaves in a log that goes on behind it."""
+
+_SOLID: Final = 512
+"""Bytes of text that a file with holes must show to be taken for a log."""
+
+
 def by_content(head: bytes) -> str | None:
     """The kind of a file that its first bytes give away; None for what may be a log.
 
@@ -121,6 +128,9 @@ def by_content(head: bytes) -> str | None:
         return "document"
     if any(mark in head[:4096] for mark in _REPORT_MARKS):
         return "own report"
+    solid = _HOLE.sub(b"", head)
+    if len(solid) >= _SOLID:
+        head = solid
     control = len(head) - len(
         head.translate(None, bytes(range(9)) + bytes(range(14, 27)) + b"\x7f")
     )
