@@ -4,10 +4,11 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types rules unit coverage bench fuzz reports images docs golden site clean
+.PHONY: help demo test lint types rules unit coverage bench fuzz reports images docs golden site dist \
+        release-check clean
 
 help:  ## list the targets
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -26,6 +27,10 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@ $(VENV)/.run
 
+$(VENV)/.release: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,release]'
+	@touch $@ $(VENV)/.run $(VENV)/.dev
+
 demo: $(VENV)/.run  ## create the environment, scan the bundled run, write reports/demo.html
 	$(BIN)/hcp-logscan --demo
 
@@ -36,8 +41,10 @@ lint: $(VENV)/.dev  ## format, style, layers
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 
-types: $(VENV)/.dev  ## mypy --strict
+types: $(VENV)/.dev  ## mypy --strict, and whether the public types are complete
 	$(BIN)/mypy
+	PATH="$(abspath $(BIN)):$$PATH" basedpyright --verifytypes hcp_logscan --ignoreexternal \
+	  > $(VENV)/.types || { cat $(VENV)/.types; exit 1; }
 
 rules: $(VENV)/.dev  ## the rules' own linter
 	$(BIN)/python -m hcp_logscan.rules.lint
@@ -67,6 +74,13 @@ site: $(VENV)/.docs  ## the documentation as a static site, into build/site; a d
 	$(BIN)/zensical build --strict --clean --config-file build/mkdocs.yml
 	@! grep -rlE '<(script|img|iframe)[^>]* src="?(https?:)?//|<link[^>]*stylesheet[^>]*//' build/site --include='*.html' \
 	  || { echo "these pages load something from a server"; exit 1; }
+
+dist: $(VENV)/.release  ## wheel and source distribution, into dist
+	rm -rf dist
+	$(BIN)/python -m build
+
+release-check: dist  ## try both: contents, lowest and highest dependencies, every Python found
+	$(BIN)/python tools/release_check.py dist
 
 bench: $(VENV)/.dev  ## measure against ripgrep and a line loop, into benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/bench.py

@@ -59,7 +59,7 @@ class Redact(StrEnum):
     NONE = "none"
 
 
-app = typer.Typer(
+app: Final = typer.Typer(
     add_completion=False,  # no option for it; `cli.complete` has it all the same
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     rich_markup_mode=None,

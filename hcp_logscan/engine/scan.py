@@ -163,8 +163,8 @@ class Collector:
     """The sink of a scan: collects lines for line parsers and feeds open blocks."""
 
     def __init__(self, formats: tuple[LineFormat, ...] = ()) -> None:
-        self.hungry = False
-        self.sets = NeedleSets(len(needles(formats)))
+        self.hungry: bool = False
+        self.sets: NeedleSets = NeedleSets(len(needles(formats)))
         self._orders = np.empty(0, np.bool_)
         "By the number of a set: whether its lines must be sorted in their order."
 

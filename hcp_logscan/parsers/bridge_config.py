@@ -74,9 +74,9 @@ class YamlReader:
         self._lists: dict[tuple[str, str], list[str]] = {}
         self._torn: list[Setting] = []
         self.sections: set[str] = set()
-        self.last = head.number
+        self.last: int = head.number
         self.complete: bool | None = False
-        self.container = head.text.rstrip() == _CONTAINER
+        self.container: bool = head.text.rstrip() == _CONTAINER
 
     def take(self, line: BlockLine) -> bool:
         """Read one line; False if it is not the configuration's."""

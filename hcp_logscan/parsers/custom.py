@@ -38,7 +38,9 @@ class CustomParser:
 
     def __init__(self, form: LineFormat) -> None:
         self.form = form
-        self.name, self.table, self.needles = form.name, form.table, form.needles
+        self.name: str = form.name
+        self.table: str = form.table
+        self.needles: tuple[str, ...] = form.needles
         self._timeouts = 0
         self._lines = 0
         self._spent = 0.0

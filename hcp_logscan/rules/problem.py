@@ -31,7 +31,7 @@ class MistakeError(RuleError):
     """Mistakes in one value."""
 
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
-        self.mistakes = tuple(mistakes)
+        self.mistakes: tuple[Mistake, ...] = tuple(mistakes)
         super().__init__("; ".join(str(one) for one in self.mistakes))
 
 
@@ -69,5 +69,5 @@ class RuleFileError(RuleError):
     """Everything that is wrong with one or more rule files; one line each as text."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
+        self.problems: tuple[Problem, ...] = tuple(problems)
         super().__init__("\n".join(str(one) for one in self.problems))

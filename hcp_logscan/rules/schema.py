@@ -7,7 +7,7 @@ Only shapes are checked here. What a rule *means* (its SQL, the facts that it na
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 -- pydantic reads annotations at run time
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -84,7 +84,7 @@ FactValue = StrictBool | Int64 | StrictFloat | StrictStr | tuple[Int64 | StrictS
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
 
 class Example(_Frozen):

@@ -109,7 +109,8 @@ class Counted(io.RawIOBase):
     """Stored bytes, and how many of them were read: of a pipe, nothing else says how long it is."""
 
     def __init__(self, raw: io.RawIOBase) -> None:
-        self._raw, self.count = raw, 0
+        self._raw = raw
+        self.count: int = 0
 
     def readable(self) -> bool:
         """Say that this stream can be read."""

@@ -143,7 +143,9 @@ class Cursor:
     """
 
     def __init__(self, file: File, outer: str = "", ceiling: int = 0) -> None:
-        self.file, self.outer, self._ceiling = file, outer, ceiling
+        self.file: File = file
+        self.outer: str = outer
+        self._ceiling = ceiling
         self._failure: Exception | None = None
         self._stream: io.RawIOBase | None = None
         self._at = 0

@@ -55,7 +55,7 @@ class NeedleSets:
     def __init__(self, needles: int) -> None:
         self._needles = needles
         self._numbers: dict[int, int] = {}
-        self.held = [1 << needle for needle in range(needles)]
+        self.held: list[int] = [1 << needle for needle in range(needles)]
         "The sets by number."
 
     def number(self, held: int) -> int:
