@@ -686,6 +686,21 @@ RUN_FACTS: Final[Mapping[str, Fact]] = {
         "keep rank 0's start-up output (`successfully loaded checkpoint ...`)",
     ),
     "stuck_iteration": Fact(_INT, "that iteration; null where none of them got to one"),
+    "chain_jobs": Fact(
+        _STRS,
+        "jobs of one directory that go on from each other's checkpoints, the judged one last; empty"
+        " if it goes on from none",
+    ),
+    "chain_text": Fact(_STR, "these, as `[101 → 102 → 103]`; empty if there are none"),
+    "chain_attempts": Fact(_INT, "attempts of all these jobs; those of the judged one if none"),
+    "chain_net_iterations": Fact(_INT, "net_iterations of all these attempts"),
+    "chain_lost_iterations": Fact(_INT, "lost_iterations of all these attempts"),
+    "chain_stuck_attempts": Fact(
+        _INT,
+        "stuck_attempts of all these attempts",
+        "keep rank 0's start-up output (`successfully loaded checkpoint ...`)",
+    ),
+    "chain_stuck_iteration": Fact(_INT, "stuck_iteration of all these attempts"),
     "drift_lines": Fact(_INT, "lines that hold a parser's needle but do not match its pattern"),
     "drift_parsers": Fact(_STRS, "parsers that met such lines"),
     "truncated_inputs": Fact(_INT, "files or blocks that are cut off"),

@@ -11,6 +11,7 @@ from hcp_logscan.analysis import (
     activity,
     attempts,
     cause_rows,
+    chain,
     config,
     failures,
     gpus,
@@ -146,8 +147,11 @@ def _pick(found: Sequence[Job], wanted: str | None) -> Job:
     raise UsageError(f"no job {wanted} in these logs. Jobs found: {known}.")
 
 
-def analyse(tables: Tables, options: Options | None = None) -> Analysis:
-    """Event tables -> facts and verdicts. Raises as `examine` does."""
+def analyse(tables: Tables, options: Options | None = None, *, chained: bool = True) -> Analysis:
+    """Event tables -> facts and verdicts. Raises as `examine` does.
+
+    `chained` looks for the jobs that the judged one goes on from.
+    """
     options = _with_settings(options or Options(), tables.found.settings)
     if not _understood(tables):
         raise NothingUnderstoodError(_not_understood(tables))
@@ -232,7 +236,10 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
     )
     health = health_of(tables, events, job, coverage)
     judged = _judged(analysed)
-    run_facts = _run_frame(judged, events, health, coverage, analysed)
+    came = progress.run_facts([(a.facts, a.outcome) for a in analysed])
+    if chained:
+        came |= _chain(tables, found, job, analysed, options)
+    run_facts = _run_frame(judged, events, health, coverage, analysed, came)
     return Analysis(
         name=tables.found.name,
         names=names,
@@ -262,6 +269,23 @@ def analyse(tables: Tables, options: Options | None = None) -> Analysis:
         timeline=timeline.timeline(events, series, failed, names, clocks),
         clocks=clocks,
     )
+
+
+def _chain(
+    tables: Tables,
+    found: Sequence[Job],
+    job: Job,
+    analysed: Sequence[AttemptAnalysis],
+    options: Options,
+) -> dict[str, Any]:
+    """Facts about the jobs that the judged one goes on from."""
+
+    def told(other: Job) -> list[tuple[Mapping[str, Any], str]]:
+        each = analyse(tables, replace(options, job=other.name), chained=False).attempts
+        return [(a.facts, a.outcome) for a in each]
+
+    mine = [(a.facts, a.outcome) for a in analysed]
+    return chain.facts(tables.frames, found, job, mine, told)
 
 
 def _with_settings(options: Options, own: Settings) -> Options:
@@ -487,6 +511,7 @@ def _run_frame(
     health: Health,
     coverage: ranks.Coverage,
     analysed: Sequence[AttemptAnalysis],
+    came: Mapping[str, Any],
 ) -> pl.DataFrame:
     row = {
         "attempt": judged,
@@ -501,7 +526,7 @@ def _run_frame(
         "ranks_missing": None if coverage.missing is None else list(coverage.missing),
         "ranks_missing_count": None if coverage.missing is None else len(coverage.missing),
         "world_size": next(a.facts["world_size"] for a in analysed if a.attempt == judged),
-        **progress.run_facts([(a.facts, a.outcome) for a in analysed]),
+        **came,
     }
     return pl.DataFrame([row], schema=schema("run"))
 
