@@ -164,6 +164,11 @@ _KEYS: Final[Mapping[str, _Key]] = {
     "global_batch_size": _Key("global_batch_size", (("train", "global_batch_size"),), _int),
     "train_iters": _Key("train_iters", (("train", "train_iters"),), _int),
     "log_interval": _Key("log_interval", (("logger", "log_interval"),), _int),
+    "num_workers": _Key(
+        "num_workers",
+        (("dataset", "num_workers"), ("data", "num_workers"), ("model", "data.num_workers")),
+        _int,
+    ),
     "transformer_impl": _Key("transformer_impl", _model("transformer_impl"), _text),
     "hybrid_context_parallel": _Key(
         "hybrid_context_parallel", _model("hybrid_context_parallel"), _bool

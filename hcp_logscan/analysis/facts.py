@@ -75,6 +75,7 @@ CONFIG_FACTS: Final[Mapping[str, Fact]] = {
         _INT, "planned iterations, from the configuration or the iteration lines", _DUMP
     ),
     "log_interval": Fact(_INT, "iterations between two iteration lines", _DUMP),
+    "num_workers": Fact(_INT, "dataloader workers of each rank; 0 loads in the rank itself", _DUMP),
     "transformer_impl": Fact(_STR, "`transformer_engine` or `local`", _DUMP),
     "hybrid_context_parallel": Fact(
         _BOOL, "hybrid (dynamic) context parallel is on: another feature, not HCP", _DUMP
@@ -655,6 +656,11 @@ FAILURE_FACTS: Final[Mapping[str, Fact]] = {
     "message": Fact(_STR, "message of the exception, or torchelastic's text"),
     "exit_code": Fact(_INT, "exit code of the process; negative for a signal"),
     "signal": Fact(_STR, "signal name such as SIGKILL; null where no signal ended it"),
+    "workers_hint": Fact(
+        _STR,
+        "the dataloader workers that are configured, where memory was full: `(num_workers 128, x 8"
+        " ranks on the node: 1024)`; empty if none, or not known",
+    ),
     "kill_explained": Fact(
         _BOOL, "a kernel or scheduler line of this run says who killed processes"
     ),

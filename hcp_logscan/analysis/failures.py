@@ -66,6 +66,11 @@ _USER_STOP: Final = ("KeyboardInterrupt", "SystemExit")
 _CRASHES: Final = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGKILL"})
 
 
+_FILLED: Final = frozenset({"host_oom", "shared_memory"})
+"""Causes that dataloader workers have a part in: each holds memory of its own, and passes batches
+through /dev/shm."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failures:
     """The failures of one attempt."""
@@ -87,6 +92,22 @@ class Failures:
 
     rivals: tuple[Mapping[str, Any], ...] = ()
     "Other roots of which nothing tells whether they came before it."
+
+
+def workers_hint(workers: int | None, local_to_rank: Mapping[int, int]) -> str:
+    """The dataloader workers of a node in words: what is configured, and no claim.
+
+    `local_to_rank` holds the ranks of the node where there is one.
+
+    >>> workers_hint(128, dict.fromkeys(range(8), 0)), workers_hint(2, {}), workers_hint(0, {})
+    ('(num_workers 128, x 8 ranks on the node: 1024)', '(num_workers 2 per rank)', '')
+    """
+    if not workers or workers < 0:
+        return ""
+    ranks = len(local_to_rank)
+    if ranks < 2 or max(local_to_rank) != ranks - 1:
+        return f"(num_workers {workers} per rank)"
+    return f"(num_workers {workers}, x {ranks} ranks on the node: {workers * ranks})"
 
 
 def check_of(exception: str | None, message: str | None, source: str | None) -> str | None:
@@ -378,6 +399,8 @@ def failures(
         if row.get("cause") == "checkpoint_mismatch":
             row["detail"] = misfit(row)
         row["culprit"], row["who"] = _culprit(row), who(row)
+        if row.get("cause") in _FILLED:
+            row["workers_hint"] = workers_hint(config.get("num_workers"), local_to_rank)
         if of_scheduler(row):
             row["saved_after"] = saved_after(tables, row)
     culprits = sorted({row["culprit"] for row in rows} - {None})

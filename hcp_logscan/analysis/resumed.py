@@ -29,7 +29,7 @@ MEDIAN_OF_NORMAL: Final = 1.2533
 """Standard error of a median over that of a mean where noise is normally distributed."""
 
 _NO_SHAPE: Final = frozenset(
-    {"train_iters", "log_interval", "te_version", "mcore_version", "torch_version"}
+    {"train_iters", "log_interval", "num_workers", "te_version", "mcore_version", "torch_version"}
 )
 """What may differ between attempts of one shape."""
 

@@ -389,3 +389,35 @@ def test_a_last_checkpoint_that_is_cut_off_is_lost(failures):
 
     assert roles(found) == [("cause", "cancelled", None, "root")]
     assert "while saving a checkpoint" in found.stories[0].sentences[0]
+
+
+WORKERS = (
+    "------------------------ arguments ------------------------\n"
+    "  num_workers ..................................... {}\n"
+    "  world_size ...................................... 4\n"
+    "-------------------- end of arguments ---------------------\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("workers", "ranks", "hint"),
+    [
+        (128, 4, "(num_workers 128, x 4 ranks on the node: 512)"),
+        (2, 0, "(num_workers 2 per rank)"),
+        (0, 4, ""),
+    ],
+)
+def test_configured_workers_stand_behind_what_fills_memory(failures, workers, ranks, hint):
+    said = "".join(f"[default{n}]:[Rank {n}] (after 2 iterations) memory\n" for n in range(ranks))
+    lines = "".join(
+        f"[default{n}]:[rank{n}]: Traceback (most recent call last):\n" for n in range(ranks)
+    )
+    oom = "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of them.\n"
+
+    rows = failures(WORKERS.format(workers) + said + lines + oom).facts["failures"]
+
+    assert rows.filter(cause="host_oom")["workers_hint"].to_list() == [hint]
+
+
+def test_workers_without_a_word_of_memory_are_no_failure(failures):
+    assert roles(failures(WORKERS.format(128))) == []
