@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from hcp_logscan.engine.pool import Begun
     from hcp_logscan.model.finding import Suppression, Verdict
     from hcp_logscan.model.report import Story, TimelineEntry
+    from hcp_logscan.sources.discover import LogFile
     from hcp_logscan.sources.place import Place
 
 _NO_RUN: Final = frozenset({"gpus", "drift"})
@@ -165,15 +166,8 @@ def analyse(tables: Tables, options: Options | None = None, *, chained: bool = T
     events = attempts.assign(events, bounds)
     numbers = sorted(set(bounds["attempt"].to_list()) - _saved_only(bounds, tables, job)) or [0]
     configs = {n: _config(events, n) for n in numbers}
-    world_size = options.world_size or _world_size(configs)
-    rank_map = ranks.resolve(events, files, job.files, world_size)
-    events = ranks.with_ranks(events, rank_map)
     told = {n: world.said_by(known) for n, known in configs.items()}
-    elsewhere = "the user, not from the logs" if options.world_size else "another attempt"
-    if world_size is None and (found_world := _proven_world(events, rank_map, configs)):
-        world_size, elsewhere = found_world
-        rank_map = ranks.resolve(events, files, job.files, world_size)
-        events = ranks.with_ranks(events, rank_map)
+    world_size, elsewhere, rank_map, events = _ranked(events, files, job, configs, options)
     coverage = ranks.coverage(rank_map, events, world_size)
     for known in configs.values():
         if world_size is not None:
@@ -269,6 +263,25 @@ def analyse(tables: Tables, options: Options | None = None, *, chained: bool = T
         timeline=timeline.timeline(events, series, failed, names, clocks),
         clocks=clocks,
     )
+
+
+def _ranked(
+    events: Mapping[str, pl.DataFrame],
+    files: Sequence[LogFile],
+    job: Job,
+    configs: Mapping[int, config.Config],
+    options: Options,
+) -> tuple[int | None, str, RankMap, dict[str, pl.DataFrame]]:
+    """The number of ranks and who says it, whose file each is, and the events with their ranks."""
+    world_size = options.world_size or _world_size(configs)
+    source = "the user, not from the logs" if options.world_size else "another attempt"
+    rank_map = ranks.resolve(events, files, job.files, world_size)
+    events = ranks.with_ranks(events, rank_map)
+    if world_size is None and (proven := _proven_world(events, rank_map, configs)):
+        world_size, source = proven
+        rank_map = ranks.resolve(events, files, job.files, world_size)
+        events = ranks.with_ranks(events, rank_map)
+    return world_size, source, rank_map, events
 
 
 def _chain(
