@@ -89,6 +89,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["segments"] = segments
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return environment
 
 

@@ -564,6 +564,8 @@ def huge() -> ReportData:
             f"node{n // 8:03d}",
             n != 512,
             "[2026-03-01 10:00:00] iteration 100000/100000 | consumed samples: 12800000 | elapsed time per iteration (ms): 5012.1 |",
+            "03-01 10:00:00",
+            count,
         )
         for n in range(1024)
     )
