@@ -403,6 +403,8 @@ def failures(
             row["workers_hint"] = workers_hint(config.get("num_workers"), local_to_rank)
         if of_scheduler(row):
             row["saved_after"] = saved_after(tables, row)
+    cause = first_root(rows)
+    rows.sort(key=lambda row: row is not cause)  # rules name the first row, as the story does
     culprits = sorted({row["culprit"] for row in rows} - {None})
     root = next((row for row in rows if row.get("elastic") == "table_root"), None) or next(
         (row for row in rows if row.get("elastic") == "failed_line"), None
@@ -414,7 +416,6 @@ def failures(
     first = next(
         (row for row in rows if row["role"] == "root" and row["kind"] == "exception"), None
     )
-    cause = first_root(rows)
     return Failures(
         tuple(rows),
         tuple(culprits),

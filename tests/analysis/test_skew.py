@@ -64,6 +64,8 @@ def test_a_clock_that_is_behind_is_corrected(run):
     sentence = report.data.stories[0].sentences[0]
     assert sentence.startswith("Rank 3 on node0 was ended by SIGSEGV")
     assert "nothing tells" not in sentence
+    (crash,) = [found for found in report.findings if found.rule == "HCP511"]
+    assert "first rank 3 on node0" in crash.message
     assert report.data.clock_notes == (
         "The clock of node1 is 90 s behind that of node0 (median of 5 events that both logged,"
         " spread 0 s): its times are corrected by that.",
