@@ -26,7 +26,7 @@ _FOLLOWING: Final = frozenset({"checkpoint_mismatch", "advice"})
 """Causes that stand in the further lines of an exception's text."""
 
 _START_UP: Final = frozenset({"dns", "rendezvous", "port_in_use"})
-_ELSEWHERE: Final = frozenset({"xid", "gpu_lost"})
+_ELSEWHERE: Final = frozenset({"xid", "gpu_lost", "switch_failed"})
 """Lines of the driver: ranks of other nodes print on for a while."""
 
 _OUTLIVED: Final = 900.0
@@ -65,6 +65,17 @@ def spread(
         for file, attempt, text in causes.select("file", "attempt", "text").iter_rows()
     ]
     return causes.with_columns(pl.Series("attempt", placed, dtype=pl.Int64)).drop_nulls("attempt")
+
+
+def of_job(causes: pl.DataFrame, job: str | None) -> pl.DataFrame:
+    """Causes without the rows of accounting that are another job's, or may be.
+
+    Where no path names the job, a listing of several jobs tells nothing of this one.
+    """
+    listed = pl.col("field") == "job"
+    ids = causes.filter(listed)["given"].unique().to_list()
+    mine = job if job is not None and job.isdecimal() else ids[0] if len(ids) == 1 else None
+    return causes.filter(~(listed & pl.col("given").ne_missing(mine)).fill_null(value=False))
 
 
 def _starts(tables: Mapping[str, pl.DataFrame], numbers: Sequence[int]) -> dict[int, str]:
@@ -263,6 +274,8 @@ def who(row: Mapping[str, Any]) -> str:
     name = None if rank is None else f"rank {rank}"
     if name is None and cause == "gpu_lost" and device:
         name = f"GPU {device.removeprefix('GPU ')}"
+    if name is None and cause == "switch_failed":
+        name = "an NVSwitch"
     if name is None and node and group in {"machine", "scheduler"}:
         return f"node {node}"
     name = name or ("the job" if group == "scheduler" else "a rank that is not named")

@@ -84,6 +84,12 @@ CAUSES: Final[Mapping[str, Cause]] = {
         r"(?i)cuda|nccl|nvml|\bgpu\b|DistBackendError|device",
         frozenset({"SIGABRT", "SIGBUS"}),
     ),
+    "switch_failed": Cause(
+        "fatal error of an NVSwitch",
+        "machine",
+        r"(?i)cuda|nccl|nvml|\bgpu\b|DistBackendError|device",
+        frozenset({"SIGABRT", "SIGBUS"}),
+    ),
     "gpu_fault": Cause("GPU fault reported by the driver", "information"),
     "gpu_event": Cause("event reported by the GPU driver", "information"),
     "pcie_corrected": Cause("corrected PCIe errors", "information"),

@@ -624,9 +624,9 @@ FAILURE_FACTS: Final[Mapping[str, Fact]] = {
     "cause": Fact(
         _STR,
         "what a line or an exception states as the reason, such as `gpu_oom`, `host_oom`,"
-        " `shared_memory`, `disk_full`, `gpu_lost`, `dns`, `rendezvous`, `port_in_use`,"
-        " `checkpoint_mismatch`, `nan`, `time_limit`, `preempted`, `cancelled`, `node_failure`,"
-        " `signal`; null where none is stated",
+        " `shared_memory`, `disk_full`, `gpu_lost`, `switch_failed`, `dns`, `rendezvous`,"
+        " `port_in_use`, `checkpoint_mismatch`, `nan`, `time_limit`, `preempted`, `cancelled`,"
+        " `node_failure`, `signal`; null where none is stated",
     ),
     "what": Fact(_STR, "the cause in words"),
     "rank": Fact(_INT, "global rank that it was seen on; null if unknown"),

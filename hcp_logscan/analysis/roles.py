@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from hcp_logscan.analysis.skew import Skew
 
-_LATE: Final = frozenset({"host_oom", "gpu_lost", "shared_memory", "disk_full"})
+_LATE: Final = frozenset({"host_oom", "gpu_lost", "switch_failed", "shared_memory", "disk_full"})
 """Lines that may stand behind the errors that follow from them, such as slurmstepd's at the end."""
 
 _WEAK: Final = r"(?i)\bnccl|gloo|c10d|DistBackendError"

@@ -179,7 +179,8 @@ def analyse(tables: Tables, options: Options | None = None, *, chained: bool = T
     )
     series = rotated.apart(series, logs)
     nodes = {i: node for i in job.files if (node := files[i].hints.node)}
-    events["causes"] = cause_rows.spread(events["causes"], events, numbers, nodes)
+    mine = cause_rows.of_job(events["causes"], job.name)
+    events["causes"] = cause_rows.spread(mine, events, numbers, nodes)
     local_to_rank = _local_ranks(events, rank_map, files, world_size)
     clocks = skew.skew(events, files, job.files)
     ends = activity.ends(tables.stats, rank_map.by_file)

@@ -155,7 +155,7 @@ EVENTS: Final[Mapping[str, EventTable]] = {
         "a line that says by itself why something ended",
         {
             "kind": _STR,  # gpu_oom | host_oom | time_limit | xid | ...
-            "code": _INT,  # Xid, or the process id that the kernel killed
+            "code": _INT,  # Xid, the process id that the kernel killed, or a listed job's id
             "device": _STR,  # GPU number or PCI address
             "node": _STR,
             "detail": _STR,  # bytes asked for, path, reason, signal

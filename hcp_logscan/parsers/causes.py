@@ -64,11 +64,11 @@ def cause(
 def _space(rows: pl.DataFrame) -> pl.DataFrame:
     """Which file system is full: /dev/shm, another that is named, or one that is not."""
     text = pl.col("text")
-    shared = text.str.contains(r"\/dev\/shm|posix_fallocate|\bshm\b|shared memory")
+    shared = text.str.contains(r"\/dev\/shm|posix_fallocate|\bshm\b|shared memory|<\/torch_[0-9]")
     return rows.with_columns(
         pl.when(shared)
         .then(pl.lit("shared_memory"))
-        .when(pl.col("detail").is_not_null() | text.str.contains("quota exceeded"))
+        .when(pl.col("detail").is_not_null() | text.str.contains(r"quota exceeded|low on resource"))
         .then(pl.lit("disk_full"))
         .otherwise(pl.lit("no_space"))
         .alias("kind")
@@ -108,10 +108,21 @@ PARSERS = (
     ),
     cause(
         "disk_full",
-        ("No space left on device", "Disk quota exceeded"),
-        r"No space left on device|Disk quota exceeded",
+        (
+            "No space left on device",
+            "Disk quota exceeded",
+            "The node was low on resource: ephemeral-storage",
+        ),
+        r"No space left on device|Disk quota exceeded"
+        r"|^\s*(?:(?:Warning|Normal) +[A-Za-z]+ +.*|(?:- )?\"?[Mm]essage\"?: .*)"
+        r"The node was low on resource: ephemeral-storage\.",
         "OSError: [Errno 28] No space left on device: '/ckpt/iter_0000400/model.pt'",
-        fields={"detail": r"(?:No space left on device|Disk quota exceeded): '([^']+)'"},
+        fields={
+            "detail_a": r"(?:No space left on device|Disk quota exceeded): '([^']+)'",
+            "detail_b": r"'(/[^']+)': (?:No space left on device|Disk quota exceeded)",
+            "detail_c": r"^[a-z][a-z0-9_.-]{0,30}: (/[^:]+): (?:write error: )?(?:No space left on"
+            r" device|Disk quota exceeded)",
+        },
         finish=_space,
     ),
     cause(
@@ -158,7 +169,7 @@ PARSERS = (
         "nslookup: can't resolve 'job-abc-master-0': Name does not resolve",
         fields={
             "node": r"(?:can't resolve '|addresses of \(|host '|server can't find"
-            r" |[Cc]ould not resolve (?:host(?:name)?:? )?'?)([A-Za-z0-9._-]*[A-Za-z0-9])"
+            r" |^ping: |[Cc]ould not resolve (?:host(?:name)?:? )?'?)([A-Za-z0-9._-]*[A-Za-z0-9])"
         },
         finish=_names,
     ),

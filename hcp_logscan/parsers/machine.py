@@ -1,9 +1,15 @@
 """What the kernel, the GPU driver, the scheduler and the container runtime say of a failure.
 
-Written from Linux ``mm/oom_kill.c`` and ``drivers/pci/pcie/aer.c``, NVIDIA's driver ("NVRM: Xid",
-docs.nvidia.com/deploy/xid-errors), ``nvidia-smi`` and DCGM, Slurm ``slurmstepd``, ``slurmd`` and
-``srun`` (20.02 to 25.05), PBS Pro and LSF, Kubernetes' pod status, Ray's memory monitor, the
-signal handlers of torchelastic and Lightning, and public logs.
+Written from Linux ``mm/oom_kill.c`` and ``drivers/pci/pcie/aer.c`` ("Corrected" and "Uncorrected",
+in newer kernels "Correctable" and "Uncorrectable"), NVIDIA's driver ("NVRM: Xid",
+docs.nvidia.com/deploy/xid-errors; "SXid" of its NVSwitches), ``nvidia-smi`` and DCGM
+(``dcgm_errors.h``), AMD's ``amdgpu_ras.c``, Slurm ``slurmstepd``, ``slurmd``, ``srun``, ``sacct``
+and ``scontrol`` (20.02 to 25.05; older ones name no node), PBS Pro and LSF, Kubernetes' pod status
+and the events of ``kubectl describe``, Ray's memory monitor, the signal handlers of torchelastic
+and Lightning, and public logs.
+
+Listings of ``sacct`` may show other jobs, too: their rows carry the job's id (`given`). What amdgpu
+counts of memory errors is information alone: reading the counters has made up millions.
 
 Of a time in a line only what the line says is kept: zones differ between such logs.
 """
@@ -22,6 +28,13 @@ _HOUR: Final = (
 _SIGNALS: Final = {"15": "SIGTERM", "10": "SIGUSR1", "12": "SIGUSR2", "2": "SIGINT", "1": "SIGHUP"}
 _NAME: Final = r"(?:Signals\.)?(SIG(?:TERM|USR1|USR2|INT|HUP))\b"
 _NUMBER: Final = r"((?:15|10|12|2|1)\b)"
+
+
+_STEP: Final = r"(?:_[0-9]{1,9})?(?:\.[a-z0-9]{1,18})?"
+_STATE: Final = r"(?P<state_{}>TIMEOUT|PREEMPTED|CANCELLED)(?: by [0-9]{{1,10}})?"
+_CODE: Final = r"[0-9]{1,3}:[0-9]{1,3}"
+_POD: Final = r"^\s*(?:(?:Warning|Normal) +[A-Za-z]+ +.*|(?:- )?\"?[Mm]essage\"?: .*)"
+"""Of the pod that is described, or its own status: listings of events begin with their age."""
 
 
 def _slurm(rows: pl.DataFrame) -> pl.DataFrame:
@@ -48,12 +61,33 @@ def _lost(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pcie(rows: pl.DataFrame) -> pl.DataFrame:
-    corrected = pl.col("severity") == "Corrected"
+    corrected = pl.col("severity").str.starts_with("Correct")
     return rows.with_columns(
         pl.when(corrected)
         .then(pl.lit("pcie_corrected"))
         .otherwise(pl.lit("pcie_uncorrected"))
         .alias("kind"),
+    )
+
+
+def _switch(rows: pl.DataFrame) -> pl.DataFrame:
+    """A fatal error of an NVSwitch ends what uses its links; others are noted."""
+    fatal = pl.col("severity") == "Fatal"
+    return rows.with_columns(
+        pl.when(fatal).then(pl.lit("switch_failed")).otherwise(pl.lit("gpu_event")).alias("kind"),
+        pl.format("SXid {}, {}, {}", "code", "severity", "switch").alias("detail"),
+    )
+
+
+def _state(rows: pl.DataFrame) -> pl.DataFrame:
+    """How a job ended, by the state that Slurm's accounting shows."""
+    state = pl.col("state")
+    kinds = {"TIMEOUT": "time_limit", "PREEMPTED": "preempted", "OUT_OF_MEMORY": "host_oom"}
+    return rows.with_columns(
+        state.replace_strict(kinds, default="cancelled").alias("kind"),
+        state.alias("detail"),
+        pl.when(pl.col("given").is_not_null()).then(pl.lit("job")).alias("field"),
+        pl.col("given").alias("code"),
     )
 
 
@@ -81,6 +115,7 @@ PARSERS = (
             "OOMKilled",
             "OUT_OF_ME",
             "killed due to memory pressure",
+            "The node was low on resource: memory",
             "node running low on memory",
         ),
         r"Detected [1-9][0-9]{0,9} oom[-_]kill event|\binvoked oom-killer\b|oom-kill:constraint="
@@ -89,7 +124,8 @@ PARSERS = (
         r"|(?:[Rr]eason\"?: {0,40}\"?|^\S+ .*[ \t])OOMKilled(?:\"|[ \t,]|$)"
         r"|^[0-9]{1,18}\S* .*\bOUT_OF_ME(?:MORY|\+) "
         r"|\b[1-9][0-9]{0,9} Workers \(tasks / actors\) killed due to memory pressure \(OOM\)"
-        r"|was killed due to the node running low on memory",
+        r"|was killed due to the node running low on memory"
+        rf"|{_POD}The node was low on resource: memory\.",
         "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have"
         " been OOM Killed.",
         fields={
@@ -111,21 +147,59 @@ PARSERS = (
     ),
     cause(
         "gpu_lost",
-        ("fallen off the bus", "Unable to determine the device handle", " uncorrectable "),
+        (
+            "fallen off the bus",
+            "Unable to determine the device handle",
+            " uncorrectable ",
+            "volatile double-bit ECC error",
+            " had an uncontained error (XID 95)",
+        ),
         r"^.*(?:GPU|NVRM).*fallen off the bus"
+        r"|Detected [1-9][0-9]{0,9} volatile double-bit ECC error\(s\) in GPU [0-9]"
+        r"|\bGPU had an uncontained error \(XID 95\)"
         r"|Unable to determine the device handle for (?:gpu|GPU) ?[0-9A-Fa-f:.]{4,32}"
         r"|uncorrectable (?:ECC error encountered|NVLink error detected|memory errors?\b)",
         "Unable to determine the device handle for GPU0000:0B:00.0: Unknown Error",
         fields={
-            "device_a": r"(?:handle for (?:gpu|GPU) ?|GPU at |NVIDIA GPU |Xid \()"
+            "device_a": r"(?:handle for (?:gpu|GPU) ?|GPU at |NVIDIA GPU |NVRM: GPU |Xid \()"
             r"((?:PCI:)?[0-9A-Fa-f:.]{4,32}?):?(?:[ ),]|$)",
             "device_b": r"\b(GPU [0-9]{1,4}) had uncorrectable",
-            "detail": r"(fallen off the bus|Unable to determine the device handle"
+            "device_c": r"double-bit ECC error\(s\) in (GPU [0-9]{1,4})",
+            "detail": r"(double-bit ECC error|uncontained error|fallen off the bus"
+            r"|Unable to determine the device handle"
             r"|uncorrectable (?:ECC|NVLink|memory) errors?)",
             "node": r"(\S+) kernel: ",
             "hour": _HOUR,
         },
         finish=_lost,
+    ),
+    cause(
+        "switch",
+        (": SXid (PCI:",),
+        r"(?P<switch>nvidia-nvswitch[0-9]{1,3}): SXid \(PCI:[0-9A-Fa-f:.]{4,32}\):"
+        r" (?P<code>[0-9]{1,6}), (?P<severity>Fatal|Non-fatal)\b",
+        "[812.4] nvidia-nvswitch3: SXid (PCI:0000:c6:00.0): 19084, Fatal, Link 28 AN1 Heartbeat"
+        " Timeout Error (First)",
+        fields={"node": r"(\S+) kernel: ", "hour": _HOUR},
+        finish=_switch,
+    ),
+    cause(
+        "gpu_event",
+        ("uncorrectable hardware errors detected in ", "amdgpu: GPU reset begin!"),
+        r"amdgpu (?P<device>[0-9a-f:.]{7,12}): .*(?:[1-9][0-9]{0,18} (?:new )?uncorrectable"
+        r" hardware errors detected in |amdgpu: GPU reset begin!)",
+        "amdgpu 0000:0b:00.0: amdgpu: 2 uncorrectable hardware errors detected in umc block",
+        fields={"node": r"(\S+) kernel: ", "hour": _HOUR},
+    ),
+    cause(
+        "aer",
+        ("AER: ",),
+        r"\bAER: (?:Multiple )?(?P<severity>Correct(?:ed|able)|Uncorrect(?:ed|able) \([A-Za-z-]+\))"
+        r" error (?:message )?received",
+        "pcieport 0000:0a:03.0: AER: Multiple Uncorrectable (Non-Fatal) error message received from"
+        " 0000:0b:00.0",
+        fields={"device": r"\b([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])"},
+        finish=_pcie,
     ),
     cause(
         "pcie",
@@ -138,17 +212,50 @@ PARSERS = (
     cause(
         "slurm",
         (" CANCELLED AT ",),
-        r"\*\*\* (?:STEP|JOB) \S+ ON (?P<node>\S+) CANCELLED AT (?P<time>[0-9T:-]{19})"
+        r"\*\*\* (?:STEP|JOB) \S+ (?:ON (?P<node>\S+) )?CANCELLED AT (?P<time>[0-9T:-]{19})"
         r" ?(?P<why>[^*]*?) ?\*\*\*",
         "slurmstepd: error: *** JOB 77001 ON node01 CANCELLED AT 2026-03-01T10:00:00 DUE TO TIME"
         " LIMIT ***",
         finish=_slurm,
     ),
     cause(
+        "slurm_state",
+        (
+            "JobState=",
+            " TIMEOUT ",
+            "|TIMEOUT|",
+            " PREEMPTED ",
+            "|PREEMPTED|",
+            " CANCELLED+ ",
+            " CANCELLED by ",
+            "|CANCELLED",
+        ),
+        r"\bJobState=(?P<state_a>TIMEOUT|PREEMPTED|CANCELLED|OUT_OF_MEMORY)\b"
+        rf"|^(?P<given_a>[0-9]{{1,18}}){_STEP} .* {_STATE.format('b')}\+? +{_CODE}(?: |$)"
+        rf"|^(?P<given_b>[0-9]{{1,18}}){_STEP}\|(?:[^|]*\|)*{_STATE.format('c')}\|"
+        rf"(?:[^|]*\|)*{_CODE}(?:\||$)",
+        "4711.0       train             acct        64    TIMEOUT      0:0",
+        finish=_state,
+    ),
+    cause(
         "time_limit",
-        (">> PBS: job killed: walltime", "TERM_RUNLIMIT: "),
-        r">> PBS: job killed: walltime|^TERM_RUNLIMIT: ",
+        (
+            ">> PBS: job killed: walltime",
+            "TERM_RUNLIMIT: ",
+            "active on the node longer than the specified deadline",
+            "Job was active longer than specified deadline",
+        ),
+        r">> PBS: job killed: walltime|^TERM_RUNLIMIT: "
+        rf"|{_POD}\bPod was active on the node longer than the specified deadline"
+        rf"|{_POD}\bJob was active longer than specified deadline",
         "=>> PBS: job killed: walltime 14432 exceeded limit 14400",
+    ),
+    cause(
+        "preempted",
+        ("Preempted by ", "to accommodate a higher priority pod"),
+        rf"{_POD}(?:\bPreempted by (?:a )?pod (?:\S+ )?on node (?P<node>[A-Za-z0-9.-]+)"
+        r"|: preempting to accommodate a higher priority pod)",
+        "  Normal  Preempted  3m  default-scheduler  Preempted by pod 5a1c2b3d on node gpu-node01",
     ),
     cause(
         "node_failure",

@@ -51,6 +51,21 @@ def dump_content(head: bytes) -> bool:
     return head.startswith(b"\x80") or head.lstrip()[:1] == b"{"
 
 
+_KUBERNETES: Final = re.compile(
+    rb"(?:^|\n) {0,8}(?:- )?apiVersion: \S+\n(?:.{0,200}\n){0,8}?"
+    rb" {0,40}kind: (?:Pod|Event)(?:List)?\s"
+)
+
+
+def kubernetes_status(head: bytes) -> bool:
+    r"""Whether a YAML file is what `kubectl get -o yaml` prints of pods or events: no settings.
+
+    >>> kubernetes_status(b"apiVersion: v1\nkind: Pod\nmetadata:\n"), kubernetes_status(b"model: 1")
+    (True, False)
+    """
+    return _KUBERNETES.search(head[:8192]) is not None
+
+
 SKIPPED_FOLDERS: Final = frozenset(
     {".git", ".hg", ".svn", "__pycache__", ".venv", "venv", "site-packages", "node_modules"}
     | {".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".cache", ".idea"}

@@ -118,7 +118,7 @@ class Sorter:
             self.skip("excluded by option", name)
             return None
         if name.lower().endswith(kinds.SAVED_CONFIG_SUFFIXES):
-            return "config"
+            return self._yaml(name, size, head)
         kind, dump = kinds.by_name(name), dump_names.is_dump_name(name)
         error_name = error_names.is_error_name(name)
         if size and (not kind or dump or archive or error_name):
@@ -143,6 +143,14 @@ class Sorter:
             self.skip(kind, name)
             return None
         return "log"
+
+    def _yaml(self, name: str, size: int, head: Callable[[], bytes]) -> FileKind | None:
+        """A saved configuration, or what Kubernetes says of pods: that is read as a log."""
+        try:
+            return "log" if size and kinds.kubernetes_status(head()) else "config"
+        except packed.READ_ERRORS as error:
+            self.fail(name, error)
+            return None
 
     def _keep_settings(self, name: str, head: Callable[[], bytes]) -> None:
         try:

@@ -421,3 +421,45 @@ def test_configured_workers_stand_behind_what_fills_memory(failures, workers, ra
 
 def test_workers_without_a_word_of_memory_are_no_failure(failures):
     assert roles(failures(WORKERS.format(128))) == []
+
+
+SACCT = "{}.0       train             acct        64    TIMEOUT      0:0 \n"
+
+
+def test_accounting_of_the_judged_job_says_how_it_ended(tmp_path):
+    (tmp_path / "slurm-4711.out").write_text(WORLD + step(1))
+    (tmp_path / "sacct.txt").write_text(SACCT.format(4711) + SACCT.format(4600))
+
+    assert roles(examine(tmp_path)) == [("cause", "time_limit", None, "root")]
+
+
+@pytest.mark.parametrize("listed", [(4600,), (4600, 4601)])
+def test_accounting_of_other_jobs_says_nothing(tmp_path, listed):
+    (tmp_path / "slurm-4711.out").write_text(WORLD + step(1))
+    (tmp_path / "sacct.txt").write_text("".join(SACCT.format(job) for job in listed))
+
+    assert roles(examine(tmp_path)) == []
+
+
+def test_a_listing_of_many_jobs_beside_a_run_without_a_name_says_nothing(failures):
+    assert roles(failures(step(1), sacct=SACCT.format(4600) + SACCT.format(4711))) == []
+
+
+POD = """apiVersion: v1
+kind: Pod
+metadata:
+  name: trainer-0
+status:
+  containerStatuses:
+  - lastState:
+      terminated:
+        exitCode: 137
+        reason: OOMKilled
+"""
+
+
+def test_the_status_of_a_pod_is_read_as_a_log(tmp_path):
+    (tmp_path / "train.log").write_text(WORLD + step(1))
+    (tmp_path / "pod.yaml").write_text(POD)
+
+    assert roles(examine(tmp_path)) == [("cause", "host_oom", None, "root")]

@@ -156,11 +156,100 @@ LINES = {
     ),
     "Unexpected result nan on rank 3 at iteration #3 invocation #2 (message='found NaN in local grad"
     " norm for bucket #0 in backward pass')": ("nan", {"line_rank": 3, "field": "gradient"}),
+    "srun: error: *** STEP 1.0 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***": (
+        "time_limit",
+        {"node": None},
+    ),
+    "4711.0       train             acct        64    TIMEOUT      0:0 ": (
+        "time_limit",
+        {"field": "job", "given": "4711", "code": 4711},
+    ),
+    "4711_3|train|gpu|acct|64|PREEMPTED|0:0": ("preempted", {"given": "4711"}),
+    "4711         train             acct        64 CANCELLED+      0:0 ": ("cancelled", {}),
+    "4711|train|CANCELLED by 1000|0:15": ("cancelled", {}),
+    "   JobState=TIMEOUT Reason=TimeLimit Dependency=(null)": ("time_limit", {"given": None}),
+    "   JobState=OUT_OF_MEMORY Reason=OutOfMemory Dependency=(null)": ("host_oom", {}),
+    "NVRM: GPU 0000:0b:00.0: GPU has fallen off the bus.": (
+        "gpu_lost",
+        {"device": "0000:0b:00.0"},
+    ),
+    "[7.1] pcieport 0000:0a:03.0: PCIe Bus Error: severity=Correctable, type=Physical Layer": (
+        "pcie_corrected",
+        {},
+    ),
+    "[7.1] pcieport 0000:0a:03.0: AER: Corrected error received: 0000:0a:03.0": (
+        "pcie_corrected",
+        {"device": "0000:0a:03.0"},
+    ),
+    "[7.1] pcieport 0000:0a:03.0: AER: Uncorrected (Fatal) error received: id=0018": (
+        "pcie_uncorrected",
+        {},
+    ),
+    "[7.1] nvidia-nvswitch3: SXid (PCI:0000:c6:00.0): 19084, Fatal, Link 28 AN1 Heartbeat": (
+        "switch_failed",
+        {"code": 19084, "detail": "SXid 19084, Fatal, nvidia-nvswitch3"},
+    ),
+    "[7.1] nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 32 egress": (
+        "gpu_event",
+        {"code": 12028},
+    ),
+    "amdgpu 0000:0b:00.0: amdgpu: 2 uncorrectable hardware errors detected in umc block": (
+        "gpu_event",
+        {"device": "0000:0b:00.0"},
+    ),
+    "|  | Warning: Detected 1 volatile double-bit ECC error(s) in GPU 3. Drain the GPU and": (
+        "gpu_lost",
+        {"device": "GPU 3", "detail": "double-bit ECC error"},
+    ),
+    "GPU had an uncontained error (XID 95) Drain the GPU": (
+        "gpu_lost",
+        {"detail": "uncontained error"},
+    ),
+    "  Warning  Evicted  3m  kubelet  The node was low on resource: memory. Threshold": (
+        "host_oom",
+        {},
+    ),
+    "  message: 'The node was low on resource: ephemeral-storage. Container trainer was using'": (
+        "disk_full",
+        {},
+    ),
+    "  Normal  Preempted  3m  default-scheduler  Preempted by pod 5a1c on node gpu-node01": (
+        "preempted",
+        {"node": "gpu-node01"},
+    ),
+    "    message: 'default-scheduler: preempting to accommodate a higher priority pod'": (
+        "preempted",
+        {},
+    ),
+    "Message:      Pod was active on the node longer than the specified deadline": (
+        "time_limit",
+        {},
+    ),
+    "RuntimeError: unable to write to file </torch_77_1>: No space left on device (28)": (
+        "shared_memory",
+        {},
+    ),
+    "cp: error writing '/ckpt/x.pt': No space left on device": (
+        "disk_full",
+        {"detail": "/ckpt/x.pt"},
+    ),
+    "tee: /logs/rank0.log: No space left on device": ("disk_full", {"detail": "/logs/rank0.log"}),
+    "ping: master-0: Name or service not known": ("dns", {"node": "master-0"}),
     "For debugging consider passing CUDA_LAUNCH_BLOCKING=1": ("advice", {}),
     "/usr/lib/python3.12/multiprocessing/resource_tracker.py:254: UserWarning: resource_tracker:"
     " There appear to be 6 leaked semaphore objects to clean up at shutdown": ("teardown", {}),
 }
 ALIKE = (
+    "3m  Warning  Evicted    pod/other-0  The node was low on resource: memory. Threshold",
+    "5m  Normal   Preempted  pod/other-0  Preempted by pod 5a1c on node gpu-node01",
+    "2026-03-02 10:11:12,123 watchdog TIMEOUT 0:10 left",
+    "NCCL_TIMEOUT=1800 TIMEOUT 0:0",
+    "4711|train|RUNNING|0:0",
+    "   JobState=RUNNING Reason=None Dependency=(null)",
+    "[0.4] pcieport 0000:0a:03.0: AER: enabled with IRQ 34",
+    "amdgpu 0000:c3:00.0: amdgpu: no uncorrectable hardware errors detected in umc block",
+    "amdgpu 0000:c3:00.0: amdgpu: 3 correctable hardware errors detected in umc block",
+    "Detected 0 volatile double-bit ECC error(s) in GPU 3.",
     "If you see CUDA out of memory, lower the micro batch size",
     "Detected 0 oom_kill events in StepId=1.0.",
     "oom_kill 0",
