@@ -128,3 +128,13 @@ def test_a_healthy_run_with_a_silent_rank_has_no_story(told):
 
     assert suspects(report) == []
     assert report.data.stories[0].sentences == ()
+
+
+@pytest.mark.parametrize("speaker", [0, 3])
+def test_where_one_rank_logs_the_steps_the_others_are_silent_by_habit(told, speaker):
+    start = {rank: says(f"10:00:{50 - rank * 15}", "loaded") for rank in range(4)}
+    start[speaker] = steps()
+    report = told(["", "", "", ""], begin=start, console=LIMIT.format("11:00:00"))
+
+    assert suspects(report) == []
+    assert report.data.attempts[-1].outcome == "time_limit"
