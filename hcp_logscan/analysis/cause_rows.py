@@ -267,11 +267,13 @@ def who(row: Mapping[str, Any]) -> str:
 
     >>> who({"rank": 3, "node": "gpu-node07"}), who({"rank": None, "node": None})
     ('rank 3 on gpu-node07', 'a rank that is not named')
+    >>> who({"rank": None, "process": "local rank 1"})
+    'local rank 1'
     """
     rank, node, device = row["rank"], row.get("node"), row.get("device")
     cause = row.get("cause")
     group = CAUSES[cause].group if cause else "own"
-    name = None if rank is None else f"rank {rank}"
+    name = row.get("process") if rank is None else f"rank {rank}"
     if name is None and cause == "gpu_lost" and device:
         name = f"GPU {device.removeprefix('GPU ')}"
     if name is None and cause == "switch_failed":

@@ -94,6 +94,8 @@ CAUSES: Final[Mapping[str, Cause]] = {
     "gpu_event": Cause("event reported by the GPU driver", "information"),
     "pcie_corrected": Cause("corrected PCIe errors", "information"),
     "pcie_uncorrected": Cause("uncorrected PCIe error", "information"),
+    # the peer may be dead or the link: either shows so
+    "network_error": Cause("network error reported by NCCL", "information"),
     "dns": Cause("host name that does not resolve", "machine", _NETWORK),
     "rendezvous": Cause("failed rendezvous", "start-up", _NETWORK),
     "port_in_use": Cause("port already in use", "start-up", _NETWORK),

@@ -164,23 +164,23 @@ def _exceptions(
     for row in rows.sort("recorded", nulls_last=False, maintain_order=True).iter_rows(named=True):
         if lived.introduced(row) or lived.goes_on(row):
             continue
-        who = row["event_rank"] if row["event_rank"] is not None else (row["file"], row["line"])
+        who = row["process"] or (row["file"], row["line"])
         kept = found.setdefault((who, row["exception"], row["message"]), row)
         kept["recorded"] = kept["recorded"] or row["recorded"]
     return _without_copies(list(found.values()))
 
 
 def _without_copies(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Drop rows of unknown rank that repeat the text of rows of known rank: console copies.
+    """Drop rows of unknown processes that repeat the text of rows of known ones: console copies.
 
-    Of several files without ranks the one with most rows speaks for all of them.
+    Of several files that tell no process the one with most rows speaks for all of them.
     """
-    known = [row for row in rows if row["event_rank"] is not None]
+    known = [row for row in rows if row["process"] is not None]
     said = {(row["exception"], row["message"], row["last_source"]) for row in known}
     unknown = [
         row
         for row in rows
-        if row["event_rank"] is None
+        if row["process"] is None
         and (row["exception"], row["message"], row["last_source"]) not in said
     ]
     per_file: dict[int, list[dict[str, Any]]] = {}
@@ -253,6 +253,7 @@ def _exception_rows(
             "attempt": attempt,
             "kind": "exception",
             "rank": trace["event_rank"],
+            "process": trace["process"],
             "exception_type": trace["exception"],
             "message": trace["message"],
             "check": check_of(

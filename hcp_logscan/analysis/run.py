@@ -452,8 +452,12 @@ def _witnesses(
     )
     ranks_of = coverage.ranks
     apart = ranks_of.files_tell or bool(ranks_of.file_locals)
+    numbered = (
+        set(ranks_of.by_file.values()) == set(coverage.seen) == set(range(len(coverage.seen)))
+    )
     return Witnesses(
         frozenset(coverage.seen),
+        counted=len(coverage.seen) if numbered else None,
         one_console=ranks_of.one_node and not apart,
         whole=whole,
         one_attempt=one_attempt,

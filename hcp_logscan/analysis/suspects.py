@@ -55,6 +55,9 @@ class Witnesses:
     seen: frozenset[int] = frozenset()
     "Ranks that are told apart in the logs."
 
+    counted: int | None = None
+    "Ranks 0 to one less than this have files of their own, and no other rank is seen."
+
     one_console: bool = False
     "One node without files of single ranks: its console holds the words of all."
 
@@ -271,9 +274,12 @@ def silent(
 ) -> list[int]:
     """Ranks without a word where the others are victims, if they are at most a quarter.
 
-    `among` are the members of the group that waits, empty where they are not known.
+    `among` are the members of the group that waits, empty where they are not known. Where nothing
+    says how many ranks there are, those with files of their own count: there may be more, but the
+    silence of one whose file is there is heard all the same.
     """
     words, members_known = set(spoke), set(among)
+    world_size = world_size or witnesses.counted
     fewest = 1 if members_known else 2
     if world_size is None or len(words) < fewest or not witnesses.whole:
         return []

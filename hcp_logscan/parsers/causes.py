@@ -107,6 +107,17 @@ PARSERS = (
         " creating shared memory segment /dev/shm/nccl-AbCdEf (size 7340384)",
     ),
     cause(
+        "network_error",
+        (" Got completion from peer ", " Got async event : ", "NCCL WARN Call to ibv_"),
+        # src/transport/net_ib.cc: "with error 12, opcode" to NCCL 2.18, then "with status="
+        r"NCCL WARN (?:NET/IB ?: (?:\S+ )?Got completion from peer (?P<detail>\S+) with"
+        r" (?:error |status=)[1-9]|NET/IB ?: (?:[^ ]+ )?Got async event : (?:port error|.*fatal)"
+        r"|Call to ibv_[a-z_]+ failed with error )",
+        "node1:123:456 [0] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer"
+        " 10.0.0.5<4711> with status=12 opcode=0 len=0 vendor err 129 (Recv)",
+        fields={"node": r"^([A-Za-z0-9_.-]+):[0-9]{1,10}:[0-9]{1,10} \["},
+    ),
+    cause(
         "disk_full",
         (
             "No space left on device",

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hcp_logscan import scan
 from hcp_logscan.analysis.run import examine
 
 WORLD = (
@@ -83,6 +84,40 @@ def test_silent_rank_is_the_suspect_where_all_others_timed_out(roles):
 
     assert facts["culprit_ranks"] == [2]
     assert facts["elastic_root_role"] == "victim"
+
+
+def watchdog(rank):
+    return (
+        f"[rank{rank}]:[E301 10:01:02.1 ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog caught"
+        " collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1,"
+        " NumelOut=1, Timeout(ms)=600000) ran for 600010 milliseconds before timing out.\n"
+    )
+
+
+@pytest.mark.parametrize(("present", "suspects"), [(range(8), [5]), ((*range(5), 6, 7), [])])
+def test_silence_in_a_file_of_its_own_counts_where_nobody_says_how_many_ranks_there_are(
+    tmp_path, present, suspects
+):
+    for rank in present:
+        said = "ready\n" + (watchdog(rank) if rank != 5 else "")
+        (tmp_path / f"rank_{rank}.log").write_text(said)
+
+    facts = examine(tmp_path).attempts[-1].facts
+
+    assert facts["culprit_ranks"] == suspects
+
+
+def test_one_exception_in_files_of_several_processes_is_no_copy(tmp_path):
+    text = trace(0, "ImportError: libcudnn.so.9: cannot open").replace("[default0]:[rank0]: ", "")
+    for local_rank in range(4):
+        folder = tmp_path / "none_x" / "attempt_0" / str(local_rank)
+        folder.mkdir(parents=True)
+        (folder / "stderr.log").write_text(text)
+
+    (finding,) = scan(tmp_path).findings
+
+    assert finding.rule == "HCP508"
+    assert finding.message.startswith("4 rank(s) ended with an uncaught exception, first local")
 
 
 def test_nobody_is_accused_where_too_many_are_silent(roles):

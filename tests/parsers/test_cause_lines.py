@@ -56,6 +56,17 @@ LINES = {
         "shared_memory",
         {},
     ),
+    "n1:12:40 [0] transport/net_ib.cc:802 NCCL WARN NET/IB : Got completion from peer"
+    " 10.0.0.5<4711> with error 12, opcode 0, len 0, vendor err 129": (
+        "network_error",
+        {"detail": "10.0.0.5<4711>", "node": "n1"},
+    ),
+    "n1:12:40 [0] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer"
+    " 10.0.0.5<4711> with status=5 opcode=0 len=0 vendor err 244 (Recv)": ("network_error", {}),
+    "[2026-03-01 09:14:20] n1:12:40 [0] transport/net_ib.cc:95 NCCL WARN NET/IB : mlx5_0:1 Got async"
+    " event : port error": ("network_error", {}),
+    "n1:12:40 [0] misc/ibvwrap.cc:262 NCCL WARN Call to ibv_modify_qp failed with error Connection"
+    " timed out": ("network_error", {}),
     "OSError: [Errno 28] No space left on device: '/dev/shm/torch_77_1'": ("shared_memory", {}),
     "NCCL WARN Call to posix_fallocate failed : No space left on device": ("shared_memory", {}),
     "OSError: [Errno 28] No space left on device: '/ckpt/iter_0000400/model.pt'": (
@@ -247,6 +258,9 @@ ALIKE = (
     "4711|train|RUNNING|0:0",
     "   JobState=RUNNING Reason=None Dependency=(null)",
     "[0.4] pcieport 0000:0a:03.0: AER: enabled with IRQ 34",
+    "n1:12:40 [0] NCCL INFO NET/IB : Got completion from peer 10.0.0.5<4711> with status=0 opcode=0",
+    "n1:12:40 [0] transport/net_ib.cc:95 NCCL WARN NET/IB : mlx5_0:1 Got async event : client"
+    " reregistration",
     "amdgpu 0000:c3:00.0: amdgpu: no uncorrectable hardware errors detected in umc block",
     "amdgpu 0000:c3:00.0: amdgpu: 3 correctable hardware errors detected in umc block",
     "Detected 0 volatile double-bit ECC error(s) in GPU 3.",
