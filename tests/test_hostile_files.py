@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hcp_logscan import scan
+from hcp_logscan.engine.run import scan_files
 from hcp_logscan.model.errors import NothingUnderstoodError, SourceError
 from hcp_logscan.reporting.text import render_text
 from hcp_logscan.sources.discover import discover
@@ -145,14 +146,25 @@ def test_files_that_change_while_they_are_read_are_read_to_some_end(tmp_path: Pa
 def test_a_file_that_is_gone_after_it_was_found_is_named(tmp_path: Path) -> None:
     run = put(tmp_path / "run", START.encode())
     put(run, START.encode(), "other.log")
-    from hcp_logscan.engine.run import scan_files
-
     found = discover(run)
     (run / "other.log").unlink()
     stats = {
         file.name: one.error for file, one in zip(found.files, scan_files(found).stats, strict=True)
     }
     assert stats == {"train.log": None, "other.log": "No such file or directory"}
+
+
+@pytest.mark.parametrize("into", ["pipe", "folder"])
+def test_a_file_that_becomes_something_else_after_it_was_found_is_not_waited_for(
+    tmp_path: Path, into: str
+) -> None:
+    run = put(tmp_path / "run", START.encode())
+    found = discover(put(run, START.encode(), "other.log"))
+    (run / "other.log").unlink()
+    os.mkfifo(run / "other.log") if into == "pipe" else (run / "other.log").mkdir()
+    first, second = scan_files(found).stats
+    assert first.error in {"it is no regular file any more", "Is a directory"}
+    assert second.error is None
 
 
 # No files -----------------------------------------------------------------------------------------

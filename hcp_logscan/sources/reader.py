@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import stat
 import sys
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -87,7 +88,16 @@ def read_up_to(stream: ByteStream, wanted: int) -> bytes:
 
 def open_raw(file: File) -> io.RawIOBase:
     """The bytes of a file as they are stored. Raises OSError as the system reports it."""
-    return remote.open_raw(file) if isinstance(file, Remote) else io.FileIO(file)
+    return remote.open_raw(file) if isinstance(file, Remote) else io.FileIO(file, opener=_regular)
+
+
+def _regular(path: str, flags: int) -> int:
+    """Open a regular file: one that became a pipe since it was found would be waited for."""
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)
+    raise OSError(errno.EINVAL, "it is no regular file any more")
 
 
 def peek(stream: ByteStream) -> tuple[bytes, ByteStream]:
