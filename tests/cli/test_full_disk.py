@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -28,12 +27,14 @@ def listed(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def program(*arguments, cwd, **how):
+def program(*arguments, cwd, limit=None, **how):
     env = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "hcp_logscan", *arguments]
+    if limit is not None:
+        command = ["sh", "-c", f'ulimit -f {limit}; exec "$@"', "sh", *command]
     return subprocess.run(
-        [sys.executable, "-m", "hcp_logscan", *arguments],
-        check=False, stderr=subprocess.PIPE, text=True, cwd=cwd, env=env, **how,
-    )  # fmt: skip
+        command, check=False, stderr=subprocess.PIPE, text=True, cwd=cwd, env=env, **how
+    )
 
 
 @needs_full
@@ -103,14 +104,8 @@ def report():
     return scan(RUN)
 
 
-def limited(size):
-    """No file of this process may be larger: a write beyond it fails as on a full disk."""
-
-    def prepare():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-    return prepare
+LIMIT = 2
+"""Blocks of 512 or 1,024 bytes: no file of the process may be larger, as if the disk were full."""
 
 
 @pytest.mark.parametrize(
@@ -128,7 +123,7 @@ def test_a_full_disk_leaves_the_report_of_before_or_none(suffix, before, tmp_pat
         path.write_text(before)
     done = program(
         RUN, "-f", "none", "-o", path.name, "--charts", "static", cwd=tmp_path,
-        stdout=subprocess.PIPE, preexec_fn=limited(1_000),
+        stdout=subprocess.PIPE, limit=LIMIT,
     )  # fmt: skip
     assert done.returncode == 2
     assert f"cannot write {path.name}: File too large. Choose another place" in done.stderr
@@ -143,7 +138,7 @@ def test_a_full_disk_leaves_the_tables_of_before(tmp_path, report):
     before = {file.name: file.read_bytes() for file in path.iterdir()}
     done = program(
         RUN, "-f", "none", "-o", path.name, "--gpu", "B200", cwd=tmp_path,
-        stdout=subprocess.PIPE, preexec_fn=limited(1_000),
+        stdout=subprocess.PIPE, limit=LIMIT,
     )  # fmt: skip
     assert done.returncode == 2
     assert {file.name: file.read_bytes() for file in path.iterdir()} == before
@@ -151,7 +146,7 @@ def test_a_full_disk_leaves_the_tables_of_before(tmp_path, report):
 
 
 def test_the_summary_is_printed_where_the_report_cannot_be_written(tmp_path):
-    done = program(RUN, cwd=tmp_path, stdout=subprocess.PIPE, preexec_fn=limited(1_000))
+    done = program(RUN, cwd=tmp_path, stdout=subprocess.PIPE, limit=LIMIT)
     assert done.returncode == 2
     assert "HCP INACTIVE" in done.stdout
     assert "Report:" not in done.stdout
