@@ -80,7 +80,7 @@ dist: $(VENV)/.release  ## wheel and source distribution, into dist
 	$(BIN)/python -m build
 
 release-check: dist  ## try both: contents, lowest and highest dependencies, every Python found
-	$(BIN)/python tools/release_check.py dist
+	$(BIN)/python tools/release_check.py dist $(PYTHONS)
 
 bench: $(VENV)/.dev  ## measure against ripgrep and a line loop, into benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/bench.py

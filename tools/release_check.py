@@ -1,7 +1,8 @@
 """Is this release fit to be published? `make release-check` builds it and calls this with `dist`.
 
 The wheel is installed into fresh environments, with the highest and with the lowest versions that
-pyproject.toml allows, and with every other Python that is found; in each, tools/smoke.py uses it.
+pyproject.toml allows, and with every other Python that is found or named behind `dist`; in each,
+tools/smoke.py uses it.
 The source distribution must hold every file of the repository, and its tests must run from it.
 Raises where something is not as it must be; needs git, uv, and the tools of the extra `release`.
 """
@@ -16,9 +17,12 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import smoke
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ROOT: Final = Path(__file__).parents[1]
 BIN: Final = Path(sys.executable).parent
@@ -99,17 +103,17 @@ def try_sdist(sdist: Path) -> None:
         )
 
 
-def main(dist: Path) -> None:
-    """Check the one wheel and the one source distribution in `dist`."""
+def main(dist: Path, more: Sequence[str]) -> None:
+    """Check the one wheel and the one source distribution in `dist`, with more interpreters."""
     (wheel,), (sdist,) = dist.glob("*.whl"), dist.glob("*.tar.gz")
     sys.stdout.write(run(BIN / "twine", "check", "--strict", wheel, sdist))
     sys.stdout.write(run(BIN / "check-wheel-contents", wheel))
     try_wheel(wheel, sys.executable, "highest")
     try_wheel(wheel, sys.executable, "lowest-direct")
-    for python in pythons():
+    for python in (*pythons(), *more):
         try_wheel(wheel, python, "highest")
     try_sdist(sdist)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).absolute())
+    main(Path(sys.argv[1]).absolute(), sys.argv[2:])
