@@ -193,8 +193,8 @@ def data(block, names):
     elif block.language == "json":
         json.loads(block.text)
     else:
-        documents = [one for one in yaml.safe_load_all(block.text) if isinstance(one, dict)]
-        assert documents, block.where
+        documents = [one for one in yaml.safe_load_all(block.text) if one is not None]
+        assert all(isinstance(one, dict | list) for one in documents), block.where
         path = Path(block.file or f"snippet-{block.line}.yaml")
         path.write_text(block.text)
         if "format" in documents[0]:
