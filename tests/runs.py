@@ -23,6 +23,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from scripts import script
+
 from hcp_logscan import HcpLogscanError, scan
 
 if TYPE_CHECKING:
@@ -39,22 +41,7 @@ CULPRIT_RULES: Final = frozenset(
     {"HCP210", "HCP302", "HCP501", "HCP502", "HCP503", "HCP504", "HCP505", "HCP508", "HCP509"}
     | {"HCP401", "HCP402", "HCP403", "HCP404", "HCP510", "HCP511"}
 )
-CAUSES: Final[Mapping[str, frozenset[str]]] = {
-    "nan": frozenset({"HCP201", "HCP202", "HCP203", "HCP210"}),
-    "nccl_timeout": frozenset({"HCP401"}),
-    "python_exception": frozenset({"HCP508"}),
-    "gpu_oom": frozenset({"HCP501"}),
-    "host_oom": frozenset({"HCP502"}),
-    "sigkill": frozenset({"HCP503"}),
-    "shared_memory": frozenset({"HCP504"}),
-    "gpu_lost": frozenset({"HCP505"}),
-    "rendezvous": frozenset({"HCP506"}),
-    "dns": frozenset({"HCP507"}),
-    "disk_full": frozenset({"HCP509"}),
-    "crash": frozenset({"HCP511"}),
-    "checkpoint": frozenset({"HCP302"}),
-    "no_progress": frozenset({"HCP301"}),
-}
+CAUSES: Final[Mapping[str, frozenset[str]]] = script("benchmarks/score.py").CAUSES
 """Kind of a first cause in `errors` -> the rules of severity error, one of which must say so."""
 
 

@@ -2,12 +2,12 @@
 
 import doctest
 import importlib
-import importlib.util
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+from scripts import script
 
 from hcp_logscan.cli.guide import BEGIN, END
 
@@ -25,10 +25,7 @@ TREE = re.search(r"## Where things live\n.*?```text\n(.*?)```", TEXT, re.DOTALL)
 
 
 def tool():
-    spec = importlib.util.spec_from_file_location("docs_modules", ROOT / "tools/docs_modules.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("tools/docs_modules.py")
 
 
 def test_the_list_of_modules_is_current():

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from scripts import script
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -28,13 +27,7 @@ MANY = {
 
 @pytest.fixture(scope="module")
 def fuzzer() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("fuzz", PATH)
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    sys.modules["fuzz"] = made  # dataclasses look their module up
-    spec.loader.exec_module(made)
-    return made
+    return script("benchmarks/fuzz.py")
 
 
 TARGETS = ("parsers", "line", "dump", "stream", "archive", "headers", "config", "rule", "format",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import runs
+from scripts import script
 
 from hcp_logscan.model.finding import STATUSES
 
@@ -22,13 +21,7 @@ FIXTURES = sorted(path for path in (ROOT / "tests" / "fixtures").iterdir() if pa
 
 @pytest.fixture(scope="module")
 def score() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("score", ROOT / "benchmarks" / "score.py")
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    sys.modules["score"] = made  # dataclasses look their module up
-    spec.loader.exec_module(made)
-    return made
+    return script("benchmarks/score.py")
 
 
 @pytest.mark.parametrize("run", FIXTURES, ids=lambda run: run.name)

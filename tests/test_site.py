@@ -1,11 +1,11 @@
 """The documentation: its links and anchors lead somewhere, and its site has every page."""
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 import yaml
+from scripts import script
 
 from hcp_logscan.rules.load import load_rules
 from hcp_logscan.rules.pages import FAMILIES
@@ -66,9 +66,7 @@ def test_the_search_for_links_sees_what_it_should(tmp_path):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    spec = importlib.util.spec_from_file_location("docs_site", ROOT / "tools" / "docs_site.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = script("tools/docs_site.py")
     made = tmp_path_factory.mktemp("build")
     module.main(made)
     return module, made
