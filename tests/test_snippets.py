@@ -4,7 +4,7 @@ Pages are worked through from top to bottom, each in a directory of its own, in 
 `RUN_DIR` and so on are runs. What a block is, its language and its first words tell:
 
 * commands of the program are run: exit code 0 or 1, and what stands below one is what it prints;
-  a line `...` stands for any lines. `make` targets and other shell text must at least parse
+  a line `...` stands for any lines. Targets of `make` and scripts of `python` exist
 * Python runs, or is a doctest; the blocks of a page share their names
 * YAML, TOML and JSON are read; rules, line formats and settings are loaded as such
 * a line before a block like "`name`:" is the file that it is
@@ -168,7 +168,7 @@ def is_command(word):
 
 
 def shell(block, capsys, monkeypatch):
-    """Commands one by one; anything but the program and make is only parsed by a shell."""
+    """Whether every command is the program's, which is run, or a target or script that exists."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for command, shown in commands(block.text):
         words = words_of(command)
@@ -178,6 +178,8 @@ def shell(block, capsys, monkeypatch):
             assert set(words[1:]) <= targets, block.where
         elif words and words[0] == "python" and words[1:2] == ["-m"]:
             assert (ROOT / f"{words[2].replace('.', '/')}.py").exists(), block.where
+        elif words and words[0] == "python" and words[1:] and words[1].endswith(".py"):
+            assert (ROOT / words[1]).exists(), block.where
         else:
             return False
     return True
@@ -313,6 +315,9 @@ def test_a_block_that_nothing_exercises_is_found(here, capsys, monkeypatch):
     assert not tried("text", "some words\n")
     assert not tried("text", "no log\n", "log lines")
     assert not tried("", "echo hcp-logscan\n")
+    assert tried("", "python benchmarks/bench.py --help  # words\n")
+    with pytest.raises(AssertionError):
+        tried("", "python benchmarks/no_such_script.py\n")
     assert not tried("text", "What broke  Nothing.\n", "output: hang-rank3")
     assert (
         not tried("text", "x\n", "tested by: tests/test_site.py")
