@@ -21,7 +21,6 @@ from hcp_logscan.analysis import (
     topology,
 )
 from hcp_logscan.analysis.facts import schema
-from hcp_logscan.analysis.roles import of_scheduler
 from hcp_logscan.analysis.verdict import measured_against_configured, verdict
 
 if TYPE_CHECKING:
@@ -303,9 +302,6 @@ def _broken(mine: Mapping[str, pl.DataFrame], failed: Failures) -> dict[str, Any
             {r["rank"] if r["rank"] is not None else (r["file"], r["line"]) for r in ended}
         ),
         "culprit_ranks": list(failed.culprits),
-        "end_explained": any(
-            r["role"] in {"root", "rejection", "cascade"} or of_scheduler(r) for r in failed.rows
-        ),
         "elastic_root_rank": failed.elastic_root_rank,
         "elastic_root_role": failed.elastic_root_role,
         **failed.facts,

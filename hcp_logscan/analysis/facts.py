@@ -476,11 +476,6 @@ ATTEMPT_FACTS: Final[Mapping[str, Fact]] = {
         _INT, "ranks that ended by exception or signal, torchrun's own stops not counted"
     ),
     "culprit_ranks": Fact(_INTS, "ranks the evidence points at; empty if unknown"),
-    "end_explained": Fact(
-        _BOOL,
-        "a line says why the attempt ended: an exception, a signal, a time-out, a refused"
-        " configuration or the scheduler; FALSE where none does",
-    ),
     "elastic_root_rank": Fact(_INT, "the rank that torchelastic calls the root cause"),
     "elastic_root_role": Fact(
         _STR, "`root` or `victim`: what that rank really is; null where it cannot be told"
