@@ -4,8 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types rules unit coverage bench fuzz reports images docs golden site dist \
-        release-check clean
+.PHONY: help demo test lint types rules unit coverage bench fuzz reports images docs golden site dist release-check clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -190,10 +190,10 @@ def test_unreadable_file_is_a_health_entry(tmp_path, capsys, monkeypatch):
     if os.geteuid() == 0:  # root reads everything: the system's refusal is played
         real = io.FileIO
 
-        def refuse(path):
+        def refuse(path, **how):
             if str(path).endswith("locked.log"):
                 raise PermissionError(13, "Permission denied", str(path))
-            return real(path)
+            return real(path, **how)
 
         monkeypatch.setattr("hcp_logscan.sources.reader.io.FileIO", refuse)
     code = main([str(run), "-f", "json"])
