@@ -57,9 +57,11 @@ def progress(tables: Mapping[str, pl.DataFrame], attempt: int, clocks: Skew) -> 
     steps = tables["steps"]
     finished = bool(mine.height or steps.filter(steps["attempt"] == attempt).height)
     times = sorted(
-        time
-        for file, stream, said in mine.select("file", "stream", "time").unique().iter_rows()
-        if (time := clocks.correct(clock(said), clocks.node(file, stream)))
+        {
+            time
+            for file, stream, said in mine.select("file", "stream", "time").unique().iter_rows()
+            if (time := clocks.correct(clock(said), clocks.node(file, stream)))
+        }
     )
     pauses = [apart(one, other) for one, other in pairwise(times)]
     return Progress(finished, times[-1] if times else None, max(pauses, default=0.0))
