@@ -16,7 +16,7 @@ import polars as pl
 from hcp_logscan.analysis.aligned import Alignment, align, in_our_count
 from hcp_logscan.analysis.baseline_facts import BASELINE_FACTS, WINDOWS
 from hcp_logscan.analysis.differences import MAX_DIFFERENCES, differences
-from hcp_logscan.analysis.run import attempt_frame
+from hcp_logscan.analysis.frames import attempt_frame
 from hcp_logscan.analysis.steady import steady
 from hcp_logscan.model.comparison import Comparison, Memory
 

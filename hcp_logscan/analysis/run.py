@@ -14,6 +14,7 @@ from hcp_logscan.analysis import (
     chain,
     config,
     failures,
+    frames,
     gpus,
     iterations,
     jobs,
@@ -29,11 +30,10 @@ from hcp_logscan.analysis import (
     world,
 )
 from hcp_logscan.analysis.attempt import AttemptAnalysis, Unsure, analyse_attempt
-from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.health import health_of
 from hcp_logscan.analysis.hosts import hosts
 from hcp_logscan.analysis.rank_rows import rank_rows
-from hcp_logscan.analysis.suspects import Witnesses
+from hcp_logscan.analysis.witnesses import local_ranks, witnesses
 from hcp_logscan.engine.run import Tables, merge
 from hcp_logscan.engine.start import started
 from hcp_logscan.model.errors import NothingUnderstoodError, UsageError
@@ -55,9 +55,6 @@ if TYPE_CHECKING:
 
 _NO_RUN: Final = frozenset({"gpus", "drift"})
 """Event tables that job scripts and strangers fill, too: they make no training log."""
-
-RUN_EVENTS: Final = ("drift", "truncated", "unreadable")
-"""Event tables that belong to no attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +178,10 @@ def analyse(tables: Tables, options: Options | None = None, *, chained: bool = T
     nodes = {i: node for i in job.files if (node := files[i].hints.node)}
     mine = cause_rows.of_job(events["causes"], job.name)
     events["causes"] = cause_rows.spread(mine, events, numbers, nodes)
-    local_to_rank = _local_ranks(events, rank_map, files, world_size)
+    local_to_rank = local_ranks(events, rank_map, files, world_size)
     clocks = skew.skew(events, files, job.files)
     ends = activity.ends(tables.stats, rank_map.by_file)
-    witnesses = _witnesses(
+    heard = witnesses(
         tables,
         events,
         job,
@@ -199,12 +196,12 @@ def analyse(tables: Tables, options: Options | None = None, *, chained: bool = T
             now=phase.reached(events, n, *_last(series, n)),
             config=configs[n].facts,
             local_to_rank=local_to_rank,
-            witnesses=witnesses,
+            witnesses=heard,
             clocks=clocks,
         )
         for n in numbers
     }
-    events["assertions"] = _assertions(events, failed)
+    events["assertions"] = frames.assertions(events, failed)
     names = [file.name for file in files]
     differ = len({_cp_of(known) for known in configs.values()}) > 1
     unsure = Unsure(iterations=differ and cut.guessed, dumps=differ)
@@ -234,7 +231,7 @@ def analyse(tables: Tables, options: Options | None = None, *, chained: bool = T
     came = progress.run_facts([(a.facts, a.outcome) for a in analysed])
     if chained:
         came |= _chain(tables, found, job, analysed, options)
-    run_facts = _run_frame(judged, events, health, coverage, analysed, came)
+    run_facts = frames.run_frame(judged, events, health, coverage, analysed, came)
     return Analysis(
         name=tables.found.name,
         names=names,
@@ -244,12 +241,12 @@ def analyse(tables: Tables, options: Options | None = None, *, chained: bool = T
         attempts=analysed,
         judged=judged,
         facts={
-            "attempts": attempt_frame(analysed),
-            "iterations": _located(series, names),
-            "failures": _located(failures.frame([failed[n] for n in numbers]), names),
+            "attempts": frames.attempt_frame(analysed),
+            "iterations": frames.located(series, names),
+            "failures": frames.located(failures.frame([failed[n] for n in numbers]), names),
             "run": run_facts,
         },
-        events=_public(events, health, names),
+        events=frames.public(events, health, names),
         health=health,
         ranks=rank_rows(coverage, events, files, ends, failed[numbers[-1]].rows),
         hosts=hosts(events, files),
@@ -411,60 +408,6 @@ def _proven_world(
     return world.proven(events, rank_map.seen(events), [known.facts for known in configs.values()])
 
 
-def _local_ranks(
-    events: Mapping[str, pl.DataFrame],
-    rank_map: RankMap,
-    files: Sequence[Any],
-    world_size: int | None,
-) -> dict[int, int]:
-    """Local -> global rank where a local rank names one global rank only."""
-    pairs: dict[int, set[int]] = {}
-    for file, rank in rank_map.by_file.items():
-        if (local := files[file].hints.local_rank) is not None:
-            pairs.setdefault(local, set()).add(rank)
-    for frame in events.values():
-        known = frame.drop_nulls(["local_rank", "event_rank"])
-        for local, rank in known.select("local_rank", "event_rank").unique().iter_rows():
-            pairs.setdefault(local, set()).add(rank)
-    if not pairs and world_size is not None and world_size == 1:
-        return {0: 0}
-    return {local: next(iter(found)) for local, found in pairs.items() if len(found) == 1}
-
-
-def _witnesses(
-    tables: Tables,
-    events: Mapping[str, pl.DataFrame],
-    job: Job,
-    coverage: ranks.Coverage,
-    *,
-    one_attempt: bool,
-    last: tuple[activity.LastWords, ...],
-) -> Witnesses:
-    """Whose silence says something in these logs."""
-    mine = [tables.stats[i] for i in job.files]
-    whole = (
-        not any(stats.cut_off or stats.error for stats in mine)
-        and not tables.found.unreadable
-        and not coverage.missing
-        and not events["ray_repeats"].height
-        and not events["iterations"]["cut"].any()
-        and events["blocks"]["complete"].all()
-    )
-    ranks_of = coverage.ranks
-    apart = ranks_of.files_tell or bool(ranks_of.file_locals)
-    numbered = (
-        set(ranks_of.by_file.values()) == set(coverage.seen) == set(range(len(coverage.seen)))
-    )
-    return Witnesses(
-        frozenset(coverage.seen),
-        counted=len(coverage.seen) if numbered else None,
-        one_console=ranks_of.one_node and not apart,
-        whole=whole,
-        one_attempt=one_attempt,
-        last=last,
-    )
-
-
 def _last(series: pl.DataFrame, attempt: int) -> tuple[int | None, int | None, int | None]:
     """The last finished iteration, how many its line covers, and how many are planned."""
     rows = series.filter((pl.col("attempt") == attempt) & pl.col("finished")).drop_nulls(
@@ -476,118 +419,7 @@ def _last(series: pl.DataFrame, attempt: int) -> tuple[int | None, int | None, i
     return last["iteration"], last["interval_iterations"], last["train_iters"]
 
 
-def _assertions(
-    events: Mapping[str, pl.DataFrame], failed: Mapping[int, failures.Failures]
-) -> pl.DataFrame:
-    """Failed start-up checks: from tracebacks, else from bare lines; with `rank`, per attempt."""
-    rows = [
-        {
-            name: row[name]
-            for name in ("attempt", "rank", "file", "line", "text", "check", "message")
-        }
-        for found in failed.values()
-        for row in found.rows
-        if row["role"] == "rejection"
-    ]
-    have = {row["attempt"] for row in rows}
-    table = events["assertions"].sort("file", "line")
-    for row in table.iter_rows(named=True):
-        finished = events["iterations"].filter(pl.col("attempt") == row["attempt"]).height
-        if row["attempt"] not in have and not finished:
-            wanted = ("attempt", "file", "line", "text", "check", "message")
-            rows.append({**{name: row[name] for name in wanted}, "rank": row["event_rank"]})
-    return pl.DataFrame(
-        rows,
-        schema={
-            "attempt": pl.Int64,
-            "rank": pl.Int64,
-            "file": pl.Int64,
-            "line": pl.Int64,
-            "text": pl.String,
-            "check": pl.String,
-            "message": pl.String,
-        },
-    )
-
-
 def _judged(analysed: Sequence[AttemptAnalysis]) -> int:
     """The last attempt with a finished iteration, else the last."""
     trained = [a.attempt for a in analysed if a.facts["iterations_finished"]]
     return trained[-1] if trained else analysed[-1].attempt
-
-
-def attempt_frame(analysed: Sequence[AttemptAnalysis]) -> pl.DataFrame:
-    """The fact table `attempts`."""
-    wanted = schema("attempts")
-    rows = [{name: a.facts[name] for name in wanted} for a in analysed]
-    return pl.DataFrame(rows, schema=wanted, strict=False)
-
-
-def _run_frame(
-    judged: int,
-    events: Mapping[str, pl.DataFrame],
-    health: Health,
-    coverage: ranks.Coverage,
-    analysed: Sequence[AttemptAnalysis],
-    came: Mapping[str, Any],
-) -> pl.DataFrame:
-    row = {
-        "attempt": judged,
-        "drift_lines": sum(drift.count for drift in health.drift),
-        "drift_parsers": [drift.parser for drift in health.drift],
-        "truncated_inputs": len(health.truncated),
-        "unreadable_files": len(health.unreadable),
-        "interleaved_lines": int(events["interleaved"]["count"].sum()),
-        "ray_repeats": int(events["ray_repeats"]["count"].sum()),
-        "files": health.files,
-        "recognised_lines": health.recognised_lines,
-        "ranks_missing": None if coverage.missing is None else list(coverage.missing),
-        "ranks_missing_count": None if coverage.missing is None else len(coverage.missing),
-        "world_size": next(a.facts["world_size"] for a in analysed if a.attempt == judged),
-        **came,
-    }
-    return pl.DataFrame([row], schema=schema("run"))
-
-
-def _located(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """File indices become file names; `rank` is the resolved one where the table has none."""
-    file = pl.col("file")
-    named = frame.with_columns(
-        file.replace_strict(
-            list(range(len(names))), list(names), return_dtype=pl.String, default=None
-        )
-        if frame.height
-        else file.cast(pl.String)
-    )
-    if "event_rank" in named.columns:
-        if "rank" in named.columns:
-            named = named.rename({"rank": "said_rank"})
-        named = named.rename({"event_rank": "rank"})
-    return named
-
-
-def _public(
-    events: Mapping[str, pl.DataFrame], health: Health, names: Sequence[str]
-) -> dict[str, pl.DataFrame]:
-    """Event tables as rules and users see them; the log's own troubles as tables, too."""
-    tables = {name: _located(frame, names) for name, frame in events.items()}
-    for name, entries in (
-        ("truncated", [(entry.split(": ")[0], entry) for entry in health.truncated]),
-        ("unreadable", [(u.file, f"{u.file}: {u.why}") for u in health.unreadable]),
-    ):
-        tables[name] = pl.DataFrame(
-            [(0, None, file, 1, text) for file, text in entries],
-            schema={
-                "attempt": pl.Int64,
-                "rank": pl.Int64,
-                "file": pl.String,
-                "line": pl.Int64,
-                "text": pl.String,
-            },
-            orient="row",
-        )
-    first = ["attempt", "rank", "file", "line", "text"]
-    return {
-        name: frame.select(*first, pl.exclude(*first, "stream", "line_rank"))
-        for name, frame in tables.items()
-    }
