@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types rules unit coverage bench fuzz reports images docs golden site dist release-check clean
+.PHONY: help demo test lint types rules unit coverage bench fuzz reports images docs messages golden site dist release-check clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ site: $(VENV)/.docs  ## the documentation as a static site, into build/site; a d
 	$(BIN)/zensical build --strict --clean --config-file build/mkdocs.yml
 	@! grep -rlE '<(script|img|iframe)[^>]* src="?(https?:)?//|<link[^>]*stylesheet[^>]*//' build/site --include='*.html' \
 	  || { echo "these pages load something from a server"; exit 1; }
+
+messages: $(VENV)/.dev  ## write the catalogue of translations again; fails where one is missing
+	$(BIN)/python -m hcp_logscan.reporting.messages
 
 dist: $(VENV)/.release  ## wheel and source distribution, into dist
 	rm -rf dist

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 
@@ -33,6 +33,7 @@ from hcp_logscan.model.report import (
     Spread,
 )
 from hcp_logscan.model.safe import one_line
+from hcp_logscan.model.said import N_, Said, enter, remembering
 from hcp_logscan.rules import suppress as suppressing
 from hcp_logscan.rules.choose import select as select_rules
 from hcp_logscan.rules.choose import with_params
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
         Verdict,
     )
     from hcp_logscan.model.report import RedactionLevel
+    from hcp_logscan.reporting.tongue import Lang
     from hcp_logscan.reporting.wishes import Wishes
     from hcp_logscan.rules.schema import Rule
 
@@ -131,17 +133,23 @@ class Report:
 
         return render_json(self.data)
 
-    def to_html(self, *, charts: str = "interactive") -> str:
-        """The report as one self-contained page; `charts="static"` leaves plotly.js out."""
+    def to_html(self, *, charts: str = "interactive", lang: Lang = "en") -> str:
+        """The report as one self-contained page; `charts="static"` leaves plotly.js out.
+
+        `lang` is "en" or "zh". Raises UsageError for another one.
+        """
         from hcp_logscan.reporting.html import render_html
 
-        return render_html(self.data, charts="static" if charts == "static" else "interactive")
+        _known_language(lang)
+        drawn: Literal["interactive", "static"] = "static" if charts == "static" else "interactive"
+        return render_html(self.data, charts=drawn, lang=lang)
 
-    def to_markdown(self) -> str:
-        """The report as Markdown, short enough for a ticket."""
+    def to_markdown(self, *, lang: Lang = "en") -> str:
+        """The report as Markdown, short enough for a ticket; `lang` as in `to_html`."""
         from hcp_logscan.reporting.markdown import render_markdown
 
-        return render_markdown(self.data)
+        _known_language(lang)
+        return render_markdown(self.data, lang=lang)
 
     def to_sarif(self, wishes: Wishes | None = None) -> str:
         """The report as SARIF 2.1.0, for code scanning; `wishes` say when its exit code is 1."""
@@ -169,6 +177,13 @@ class Report:
         # Links within the page would otherwise lead to the notebook: a frame's text has its base.
         page = self.to_html(charts="static").replace("<head>", _FRAME_BASE, 1)
         return f'<iframe srcdoc="{html.escape(page)}" width="100%" height="720" sandbox></iframe>'
+
+
+def _known_language(lang: str) -> None:
+    from hcp_logscan.reporting.tongue import LANGS
+
+    if lang not in LANGS:
+        raise UsageError(f"lang is {lang!r}; known are {', '.join(LANGS)}.")
 
 
 @contextmanager
@@ -260,28 +275,32 @@ def scan(
             workers=workers,
             scheduler=scheduler,
         )
-    try:
-        analysis = examine(
-            run_dir, options, engine=engine, workers=workers, scheduler=scheduler, scan=begun
-        )
-        own = suppressing.known(analysis.suppress if suppressions else (), every)
-    except HcpLogscanError as error:
-        shown = redact_error(error, redact)
-        if shown is error:
-            raise
-        raise shown from None
-    comparison = None
-    if baseline is not None:
-        analysis, comparison = compare(analysis, baseline)
-    judgements, findings = judge(chosen, analysis.facts, analysis.events)
-    data = _report_data(analysis, comparison, judgements, findings)
+    with remembering() as book:
+        try:
+            analysis = examine(
+                run_dir, options, engine=engine, workers=workers, scheduler=scheduler, scan=begun
+            )
+            own = suppressing.known(analysis.suppress if suppressions else (), every)
+        except HcpLogscanError as error:
+            shown = redact_error(error, redact)
+            if shown is error:
+                raise
+            raise shown from None
+        comparison = None
+        if baseline is not None:
+            analysis, comparison = compare(analysis, baseline)
+        judgements, findings = judge(chosen, analysis.facts, analysis.events)
+        data = _report_data(analysis, comparison, judgements, findings)
+        texts = _rule_texts(chosen)
+        steps = levels(known, [found.facts for found in analysis.attempts])
     stay, aside = suppressing.apart(data.findings, accepted, own)
     data = replace(
         data,
         findings=stay,
         suppressed=aside,
-        rules=_rule_texts(chosen),
-        levels=levels(known, [found.facts for found in analysis.attempts]),
+        rules=texts,
+        levels=steps,
+        said=book,
     )
     tables = {**analysis.events, "iterations": analysis.facts["iterations"]}
     whole = replace(data, tables=tables)
@@ -330,6 +349,11 @@ def unusable_baseline(error: HcpLogscanError, redact: RedactionLevel) -> UsageEr
 
 def _rule_texts(chosen: Sequence[Rule]) -> tuple[RuleText, ...]:
     shipped = {rule.id for rule in load_rules()}
+    for rule in chosen:
+        if rule.zh is not None:
+            for name in ("summary", "why", "fix"):
+                text = getattr(rule, name)
+                enter(text, Said(text, texts=(("zh", getattr(rule.zh, name)),)))
     return tuple(
         RuleText(
             rule.id,
@@ -437,7 +461,7 @@ def _jobs(analysis: Analysis) -> tuple[JobRow, ...]:
     if len(analysis.jobs) < 2:
         return ()
     return tuple(
-        JobRow(job.name or "(no id)", len(job.files), job.newest, judged=job is analysis.job)
+        JobRow(job.name or N_("(no id)"), len(job.files), job.newest, judged=job is analysis.job)
         for job in reversed(analysis.jobs)
     )
 

@@ -22,6 +22,7 @@ from hcp_logscan.analysis import (
 )
 from hcp_logscan.analysis.facts import schema
 from hcp_logscan.analysis.verdict import measured_against_configured, verdict
+from hcp_logscan.model.said import N_, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -132,7 +133,7 @@ def analyse_attempt(
     facts.update(formula.explanation(facts, shape, hardware))
     facts.update(runtime.disagreement(decided.status, pieces))
     if measured_against_configured(pieces):
-        facts["config_conflicts"] = [*facts["config_conflicts"], "configured against measured"]
+        facts["config_conflicts"] = [*facts["config_conflicts"], N_("configured against measured")]
     times = pl.concat(
         [mine[table].select("time") for table in ("iterations", "marks", "exits")]
     ).drop_nulls()["time"]
@@ -319,7 +320,7 @@ def _rejections(rows: pl.DataFrame) -> int:
 
 def _refusal(refused: pl.DataFrame) -> str:
     message = refused["message"][0]
-    return str(message) if message else f"a bare assertion ({refused['check'][0]})"
+    return str(message) if message else say("a bare assertion ({check})", check=refused["check"][0])
 
 
 def _outcome(

@@ -19,6 +19,7 @@ from hcp_logscan.analysis.differences import MAX_DIFFERENCES, differences
 from hcp_logscan.analysis.frames import attempt_frame
 from hcp_logscan.analysis.steady import steady
 from hcp_logscan.model.comparison import Comparison, Memory
+from hcp_logscan.model.said import N_, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -48,10 +49,10 @@ _RATES: Final = (
     ("TFLOP/s/GPU", "tflops_per_gpu"),
 )
 _SIZES: Final = (
-    ("CP size", "cp_size"),
-    ("DP size", "dp_size"),
-    ("TP size", "tp_size"),
-    ("number of microbatches", "microbatches"),
+    (N_("CP size"), "cp_size"),
+    (N_("DP size"), "dp_size"),
+    (N_("TP size"), "tp_size"),
+    (N_("number of microbatches"), "microbatches"),
 )
 
 
@@ -296,9 +297,9 @@ def _sizes(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[tuple
     for words, fact in _SIZES:
         here, there = _size(ours, fact), _size(theirs, fact)
         if here is not None and here > 1:
-            yield here, f"the {words} {here}"
+            yield here, say("the {words} {size}", words=words, size=here)
         if there is not None and there > 1 and there != here:
-            yield there, f"the {words} {there} of the baseline"
+            yield there, say("the {words} {size} of the baseline", words=words, size=there)
 
 
 def _size(facts: Mapping[str, Any], fact: str) -> int | None:

@@ -15,6 +15,7 @@ from hcp_logscan.analysis.attempts import LAUNCHER_ERRORS
 from hcp_logscan.analysis.causes import CAUSES
 from hcp_logscan.analysis.clock import apart, clock
 from hcp_logscan.analysis.xids import meaning_of
+from hcp_logscan.model.said import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -102,7 +103,7 @@ def _kind(row: Row, trace: Mapping[str, Any] | None) -> tuple[str, str | None]:
     kind = row["kind"]
     if kind == "xid":
         kind, meaning = meaning_of(row["code"], row["text"] or "")
-        return kind, f"Xid {row['code']}: {meaning}"
+        return kind, say("Xid {code}: {meaning}", code=row["code"], meaning=meaning)
     if kind == "no_space":
         frame, stage = (trace or {}).get("last_frame") or "", (trace or {}).get("stage") or ""
         saves = "save" in stage or "save" in frame or "serialization" in frame
@@ -219,7 +220,12 @@ def _row(
 def misfit(row: Mapping[str, Any]) -> str | None:
     """What of a checkpoint does not fit, in words."""
     if row["field"] and row["stored"]:
-        return f"{row['field']} is {row['stored']} in it and {row['given'] or '?'} in this run"
+        return say(
+            "{field} is {stored} in it and {given} in this run",
+            field=row["field"],
+            stored=row["stored"],
+            given=row["given"] or "?",
+        )
     message: str | None = row["message"]
     return message
 
@@ -273,12 +279,14 @@ def who(row: Mapping[str, Any]) -> str:
     rank, node, device = row["rank"], row.get("node"), row.get("device")
     cause = row.get("cause")
     group = CAUSES[cause].group if cause else "own"
-    name = row.get("process") if rank is None else f"rank {rank}"
+    name = row.get("process") if rank is None else say("rank {rank}", rank=rank)
     if name is None and cause == "gpu_lost" and device:
-        name = f"GPU {device.removeprefix('GPU ')}"
+        name = say("GPU {device}", device=device.removeprefix("GPU "))
     if name is None and cause == "switch_failed":
-        name = "an NVSwitch"
+        name = say("an NVSwitch")
     if name is None and node and group in {"machine", "scheduler"}:
-        return f"node {node}"
-    name = name or ("the job" if group == "scheduler" else "a rank that is not named")
-    return f"{name} on {node}" if node and group in {"machine", "own"} else name
+        return say("node {node}", node=node)
+    name = name or (say("the job") if group == "scheduler" else say("a rank that is not named"))
+    if node and group in {"machine", "own"}:
+        return say("{name} on {node}", name=name, node=node)
+    return name

@@ -30,6 +30,7 @@ from hcp_logscan.analysis.suspects import (
     unnamed,
 )
 from hcp_logscan.analysis.waits import Waits
+from hcp_logscan.model.said import joined, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,7 +101,7 @@ def examine(
         if not explained:
             facts["timeout_call_sites"] = sites = _call_sites(tables, attempt)
             reason = named.reason or unnamed(primary)
-            facts["timeout_reason"] = f"{reason}; the calls are {sites}" if sites else reason
+            facts["timeout_reason"] = _with_sites(reason, sites)
     shown = primary[0].row if primary else echo
     rows = _rows(attempt, iteration, found, named, shown)
     return Collectives(facts, tuple(rows), tuple(named.ranks))
@@ -120,17 +121,26 @@ def _oldest(
     if found is None:
         return Named()
     first, reason = found
-    return Named(
-        [first.rank], f"rank {first.rank} fell silent first: {reason}", oldest.place(first)
-    )
+    why = say("rank {rank} fell silent first: {reason}", rank=first.rank, reason=reason)
+    return Named([first.rank], why, oldest.place(first))
+
+
+def _with_sites(reason: str, sites: str | None) -> str:
+    if sites is None:
+        return reason
+    return say("{reason}; the calls are {sites}", reason=reason, sites=sites)
 
 
 def group_words(group: Group) -> str | None:
     """The group in words, with the level where it is one of hierarchical context parallelism."""
     if group.description is None:
-        return None if group.guid is None else f"process group {group.guid}"
+        return None if group.guid is None else say("process group {guid}", guid=group.guid)
     if match := LEVEL.fullmatch(group.description):
-        return f"{group.description} (level L{match[1]} of hierarchical context parallelism)"
+        return say(
+            "{group} (level L{level} of hierarchical context parallelism)",
+            group=group.description,
+            level=match[1],
+        )
     return group.description
 
 
@@ -141,7 +151,10 @@ def _words(wait: Wait) -> str | None:
         operation = f"{operation} #{wait.sequence}"
     if operation and wait.backend == "gloo":
         operation = f"gloo {operation}"
-    return " in ".join(word for word in (operation, group_words(wait.group)) if word) or None
+    group = group_words(wait.group)
+    if operation and group:
+        return say("{operation} in {group}", operation=operation, group=group)
+    return operation or group
 
 
 def _first_rank(waits: Sequence[Wait]) -> int | None:
@@ -179,7 +192,10 @@ def _call_sites(tables: Mapping[str, pl.DataFrame], attempt: int) -> str | None:
     for rank, site in sites.items():
         places.setdefault(site, []).append(rank)
     ordered = sorted(places.items(), key=lambda one: (len(one[1]), one[1]))
-    return "; ".join(f"{listed(ranks)} at {site}" for site, ranks in ordered[:_SHOWN]) or None
+    parts = (
+        say("{ranks} at {site}", ranks=listed(ranks), site=site) for site, ranks in ordered[:_SHOWN]
+    )
+    return joined("; ", parts) or None
 
 
 def _described(primary: Sequence[Wait], found: Waits) -> dict[str, Any]:
@@ -204,10 +220,10 @@ def _described(primary: Sequence[Wait], found: Waits) -> dict[str, Any]:
 def _summary(described: Mapping[str, Any]) -> str:
     """What timed out, on which rank first and at which limit, as far as the lines say it."""
     rank, limit = described.get("timeout_rank"), described.get("timeout_limit_ms")
-    words = [described.get("timeout_collective") or "a collective that no line names"]
-    words += [] if rank is None else [f"first on rank {rank}"]
-    words += [] if limit is None else [f"limit {limit:,} ms"]
-    return ", ".join(words)
+    words = [described.get("timeout_collective") or say("a collective that no line names")]
+    words += [] if rank is None else [say("first on rank {rank}", rank=rank)]
+    words += [] if limit is None else [say("limit {limit:,} ms", limit=limit)]
+    return joined(", ", words)
 
 
 def _rows(

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from hcp_logscan.model.said import capital, joined, say, say_n
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -24,19 +26,12 @@ def counted(found: Waits) -> dict[str, Any]:
     unnamed = [wait for wait in found.waits if wait.rank is None]
     nameless = {wait.process for wait in unnamed}
     own = found.processes - only_failed - nameless
-    parts = [_of_ranks(len(own), "waited in a collective until it timed out", more=False)]
-    words = "a collective of theirs failed" if len(only_failed) > 1 else "its collective failed"
-    parts.append(
-        _of_ranks(
-            len(only_failed), f"say{'s' * (len(only_failed) == 1)} that {words}", more=bool(own)
-        )
-    )
-    parts.append(_of_lines(unnamed))
-    text = ", ".join(part for part in parts if part)
+    parts = [_waited(len(own)), _failed(len(only_failed), more=bool(own)), _of_lines(unnamed)]
+    text = joined(", ", (part for part in parts if part))
     return {
         "collective_timeouts": len(own | nameless),
         "collective_failures": len(only_failed),
-        "timeout_counted": f"{text[:1].upper()}{text[1:]}" or None,
+        "timeout_counted": capital(text) if text else None,
     }
 
 
@@ -46,12 +41,30 @@ def failed_only(waits: Sequence[Wait]) -> set[str]:
     return stacks - {wait.process for wait in waits if not wait.only_failed}
 
 
-def _of_ranks(count: int, words: str, *, more: bool) -> str:
+def _waited(count: int) -> str:
+    if not count:
+        return ""
+    return say_n(
+        "{count:,} rank waited in a collective until it timed out",
+        "{count:,} ranks waited in a collective until it timed out",
+        count=count,
+    )
+
+
+def _failed(count: int, *, more: bool) -> str:
     if not count:
         return ""
     if more:
-        return f"{count:,} more {words}"
-    return f"{count:,} rank{'s' * (count != 1)} {words}"
+        return say_n(
+            "{count:,} more says that its collective failed",
+            "{count:,} more say that a collective of theirs failed",
+            count=count,
+        )
+    return say_n(
+        "{count:,} rank says that its collective failed",
+        "{count:,} ranks say that a collective of theirs failed",
+        count=count,
+    )
 
 
 def _of_lines(waits: Sequence[Wait]) -> str:
@@ -60,7 +73,18 @@ def _of_lines(waits: Sequence[Wait]) -> str:
         return ""
     works = {(w.said_rank, w.sequence, w.operation, w.numel_in) for w in waits}
     places = sorted({wait.said_rank for wait in waits if wait.said_rank is not None})
-    shown = ", ".join(map(str, places[:_SHOWN])) + (" and more" if len(places) > _SHOWN else "")
-    members = f", on member{'s' * (len(places) > 1)} {shown} of groups that are not named"
-    many = f"{len(works):,} collectives" if len(works) > 1 else "a collective"
-    return f"lines without a rank say that {many} timed out{members if places else ''}"
+    shown = ", ".join(map(str, places[:_SHOWN]))
+    if len(places) > _SHOWN:
+        shown = say("{shown} and more", shown=shown)
+    members = say_n(
+        ", on member {shown} of groups that are not named",
+        ", on members {shown} of groups that are not named",
+        count=len(places),
+        shown=shown,
+    )
+    many = say_n("a collective", "{count:,} collectives", count=len(works))
+    return say(
+        "lines without a rank say that {many} timed out{members}",
+        many=many,
+        members=members if places else "",
+    )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from hcp_logscan.analysis.waits import UNKNOWN, counts_as_all
+from hcp_logscan.model.said import joined, say, say_n
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -104,7 +105,11 @@ def _judge(found: Disagreements, label: str, calls: Sequence[_Call]) -> None:
     if len(sized) < 2 or _plain(calls[0].operation) not in _EQUAL_SIZES:
         return
     if len({size for _, size in sized}) > 1:
-        _note(found.sizes, f"{calls[0].operation} {label}", sized)
+        _note(
+            found.sizes,
+            say("{operation} {label}", operation=calls[0].operation, label=label),
+            sized,
+        )
     else:
         found.sizes.found = found.sizes.found or False
 
@@ -119,7 +124,7 @@ def _note(kind: Disagreement, label: str, values: Sequence[tuple[int | None, str
     sure = number * 2 > len(values) and all(rank is not None for rank, _ in values)
     kind.found = True
     kind.ranks = sorted(odd) if sure else []
-    kind.text = f"{label}: " + "; ".join(_sides(values, counts))
+    kind.text = say("{label}: {sides}", label=label, sides=joined("; ", _sides(values, counts)))
 
 
 def _sides(
@@ -127,9 +132,16 @@ def _sides(
 ) -> Iterator[str]:
     for value, number in sorted(counts.items(), key=lambda one: (one[1], str(one[0])))[:_SHOWN]:
         ranks = sorted(rank for rank, one in values if one == value and rank is not None)
-        who = ", ".join(map(str, ranks[:8])) if ranks else f"{number} unknown"
-        more = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
-        yield f"rank {who}{more} has {value}" if number == 1 else f"ranks {who}{more} have {value}"
+        who = ", ".join(map(str, ranks[:8])) if ranks else say("{number} unknown", number=number)
+        more = say(" and {count} more", count=len(ranks) - 8) if len(ranks) > 8 else ""
+        yield say_n(
+            "rank {who}{more} has {what}",
+            "ranks {who}{more} have {what}",
+            count=number,
+            who=who,
+            more=more,
+            what=value,
+        )
 
 
 def _from_waits(waits: Sequence[Wait]) -> Iterator[tuple[str, list[_Call]]]:
@@ -162,8 +174,8 @@ def _elements(numel_in: int | None, numel_out: int | None) -> str | None:
     if numel_in is None:
         return None
     if numel_out is None or numel_out == numel_in:
-        return f"{numel_in:,} elements"
-    return f"{numel_in:,} elements in, {numel_out:,} out"
+        return say("{count:,} elements", count=numel_in)
+    return say("{given:,} elements in, {got:,} out", given=numel_in, got=numel_out)
 
 
 def _from_dumps(dumps: Dumps) -> Iterator[tuple[str, list[_Call]]]:
@@ -175,7 +187,7 @@ def _from_dumps(dumps: Dumps) -> Iterator[tuple[str, list[_Call]]]:
             call = _Call(row["event_rank"], row["operation"], size)
             calls.setdefault((key, row["sequence"]), {})[row["event_rank"]] = call
     for ((guid, _), number), mine in calls.items():
-        yield f"#{number} of group {guid}", list(mine.values())
+        yield say("#{number} of group {guid}", number=number, guid=guid), list(mine.values())
 
 
 def _fingerprints(found: Disagreements, rows: pl.DataFrame) -> None:
@@ -186,7 +198,7 @@ def _fingerprints(found: Disagreements, rows: pl.DataFrame) -> None:
     for side in ("own", "other"):
         for row in rows.iter_rows(named=True):
             shape, dtypes = row[f"{side}_shape"], row[f"{side}_dtypes"]
-            size = "no tensor" if shape is None else f"[{shape}] {dtypes or ''}".strip()
+            size = say("no tensor") if shape is None else f"[{shape}] {dtypes or ''}".strip()
             call = (row[f"{side}_sequence"], row[f"{side}_operation"] or "?", size)
             prints.setdefault(row[f"{side}_rank"], call)
     numbers = {number for number, _, _ in prints.values()}
@@ -200,4 +212,4 @@ def _fingerprints(found: Disagreements, rows: pl.DataFrame) -> None:
         (rank if known else None, operation if number is None else f"{operation} #{number}")
         for rank, (number, operation, _) in prints.items()
     ]
-    _note(found.operations, "the next collective", calls)
+    _note(found.operations, say("the next collective"), calls)

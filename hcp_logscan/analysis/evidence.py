@@ -15,6 +15,7 @@ import polars as pl
 from hcp_logscan.analysis import runtime
 from hcp_logscan.analysis.config import Config, Place, requests_hcp
 from hcp_logscan.model.finding import Evidence, Location
+from hcp_logscan.model.said import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -60,8 +61,11 @@ def config_channel(view: AttemptView) -> list[Evidence]:
                 "inactive",
                 "A",
                 location,
-                "a2a+p2p without hierarchical_context_parallel_sizes: Megatron-Core makes no"
-                " hierarchical groups, Transformer Engine gets none and runs with a CP size of 1.",
+                say(
+                    "a2a+p2p without hierarchical_context_parallel_sizes: Megatron-Core makes no "
+                    "hierarchical groups, Transformer Engine gets none and runs with a CP size "
+                    "of 1."
+                ),
             )
         ]
     asks = requests_hcp(facts["cp_comm_type"])
@@ -73,19 +77,24 @@ def config_channel(view: AttemptView) -> list[Evidence]:
                 "inactive",
                 "A",
                 view.at(sizes_place) if sizes_place else location,
-                f"hierarchical sizes are set, but cp_comm_type is {facts['cp_comm_type']}:"
-                " attention takes the flat context parallel group.",
+                say(
+                    "hierarchical sizes are set, but cp_comm_type is {cp_comm_type}: attention "
+                    "takes the flat context parallel group.",
+                    cp_comm_type=facts["cp_comm_type"],
+                ),
             )
         ]
     says = (
-        "asks for hierarchical context parallelism; that is intent, no proof"
+        say("asks for hierarchical context parallelism; that is intent, no proof")
         if asks
-        else "does not ask for hierarchical context parallelism"
+        else say("does not ask for hierarchical context parallelism")
     )
-    shown = [Evidence("config", "neutral", "C", location, f"The configuration {says}.")]
+    shown = [
+        Evidence("config", "neutral", "C", location, say("The configuration {says}.", says=says))
+    ]
     if asks and sizes_place and sizes_place.line != place.line:
         shown.append(
-            Evidence("config", "neutral", "C", view.at(sizes_place), "The hierarchical sizes.")
+            Evidence("config", "neutral", "C", view.at(sizes_place), say("The hierarchical sizes."))
         )
     return shown
 
@@ -102,23 +111,23 @@ def path_channel(view: AttemptView) -> list[Evidence]:
         and facts["iterations_finished"] > 0
         and (facts["hcp_sizes_set"] is False or (facts["hcp_min_size"] or 0) > 1)
     )
-    explanation = (
-        "Decentralized process groups hold no hierarchical groups: with a2a+p2p, Transformer Engine"
-        " gets none and runs with a CP size of 1."
+    explanation = say(
+        "Decentralized process groups hold no hierarchical groups: with a2a+p2p, "
+        "Transformer Engine gets none and runs with a CP size of 1."
     )
     if decided and grid.height:
         return [Evidence("path", "inactive", "A", _location(view, grid), explanation)]
     if decided and (place := _place(view, "use_decentralized_pg")):
         return [Evidence("path", "inactive", "B", view.at(place), explanation)]
     if seen.height:
-        kind = "HyperCommGrid" if grid.height else "the MPU path"
+        kind = "HyperCommGrid" if grid.height else say("the MPU path")
         return [
             Evidence(
                 "path",
                 "neutral",
                 "C",
                 _location(view, grid if grid.height else seen),
-                f"Process groups were built by {kind}.",
+                say("Process groups were built by {kind}.", kind=kind),
             )
         ]
     return []
@@ -132,7 +141,7 @@ def assertion_channel(view: AttemptView) -> list[Evidence]:
             "neutral",
             "A",
             Location(view.names[row["file"]], row["line"], row["text"], row["rank"]),
-            f"The stack refused the configuration: {row['check']}.",
+            say("The stack refused the configuration: {check}.", check=row["check"]),
         )
         for row in view.tables["assertions"].iter_rows(named=True)
     ]
@@ -157,9 +166,14 @@ def throughput_channel(view: AttemptView) -> list[Evidence]:
             "inactive",
             "C",
             _location(view, rows),
-            f"{rate:,.0f} TFLOP/s/GPU is printed, and the {facts['peak_bound_of']} is"
-            f" {bound:,g}: attention that skips most of the sequence would explain it. A symptom,"
-            " no proof.",
+            say(
+                "{rate:,.0f} TFLOP/s/GPU is printed, and the {peak_bound_of} is {bound:,g}: "
+                "attention that skips most of the sequence would explain it. A symptom, no "
+                "proof.",
+                rate=rate,
+                peak_bound_of=facts["peak_bound_of"],
+                bound=bound,
+            ),
         )
     ]
 

@@ -39,6 +39,7 @@ from hcp_logscan.analysis.roles import (
     settle,
 )
 from hcp_logscan.analysis.skew import NO_SKEW
+from hcp_logscan.model.said import say
 from hcp_logscan.parsers.tracebacks import BARE_CHECKS, CHECKS
 
 if TYPE_CHECKING:
@@ -106,8 +107,13 @@ def workers_hint(workers: int | None, local_to_rank: Mapping[int, int]) -> str:
         return ""
     ranks = len(local_to_rank)
     if ranks < 2 or max(local_to_rank) != ranks - 1:
-        return f"(num_workers {workers} per rank)"
-    return f"(num_workers {workers}, x {ranks} ranks on the node: {workers * ranks})"
+        return say("(num_workers {workers} per rank)", workers=workers)
+    return say(
+        "(num_workers {workers}, x {ranks} ranks on the node: {all})",
+        workers=workers,
+        ranks=ranks,
+        all=workers * ranks,
+    )
 
 
 def check_of(exception: str | None, message: str | None, source: str | None) -> str | None:

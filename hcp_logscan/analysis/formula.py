@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from hcp_logscan.analysis import flops
+from hcp_logscan.model.said import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -102,11 +103,14 @@ def explanation(
         return {"rate_explained_by": None, "rate_explanation": None}
     for word, done, sentence in _candidates(known, found, hardware):
         if done <= bound or word == "precision":
-            share = f" ({done / bound:.0%} of the peak)" if word != "precision" else ""
-            return {"rate_explained_by": word, "rate_explanation": f"{sentence}{share}."}
+            share = (
+                say(" ({share:.0%} of the peak)", share=done / bound) if word != "precision" else ""
+            )
+            told = say("{sentence}{share}.", sentence=sentence, share=share)
+            return {"rate_explained_by": word, "rate_explanation": told}
     return {
         "rate_explained_by": "nothing",
-        "rate_explanation": "Nothing in these logs explains the number.",
+        "rate_explanation": say("Nothing in these logs explains the number."),
     }
 
 
@@ -129,16 +133,24 @@ def _candidates(
     rate, model, data = known["tflops_median"], known["seq_length"], known["data_seq_length"]
     if data is not None and model is not None and data < model:
         most = data / model if found is None else replace(found, tokens=data).flops / found.flops
-        told = f"FLOPs are counted for {model:,} tokens, the data set has {data:,}"
-        at_most = "at most " if found is None else ""
-        words = f"Explained by the data: {told}, so {at_most}{rate * most:,.0f} were done"
+        words = say(
+            "Explained by the data: FLOPs are counted for {model:,} tokens, the data set has"
+            " {data:,}, so {at_most}{done:,.0f} were done",
+            model=model,
+            data=data,
+            at_most=say("at most ") if found is None else "",
+            done=rate * most,
+        )
         yield "sequence_length", rate * most, words
     error, own = known["formula_error"], known["formula_tflops"]
     if error is not None and error > _APART and own < rate:
-        yield "formula", own, f"Explained by its formula (HCP111): Megatron's gives {own:,.0f}"
+        told = say("Explained by its formula (HCP111): Megatron's gives {own:,.0f}", own=own)
+        yield "formula", own, told
     if (done := rate_if_off(known)) is not None:
-        told = f"{done:,.0f} were done"
-        yield "cp_off", done, f"Explained by context parallelism that was off: {told}"
+        told = say(
+            "Explained by context parallelism that was off: {done:,.0f} were done", done=done
+        )
+        yield "cp_off", done, told
     faster = [
         (peak, precision)
         for gpu in hardware.gpus
@@ -147,6 +159,10 @@ def _candidates(
     ]
     if faster and hardware.known:
         peak, precision = min(faster)
-        told = "which these logs do not say; pass --precision if that is so"
-        possible = f"It would be possible in {precision.upper()} ({peak:,.0f} TFLOP/s)"
-        yield "precision", rate, f"{possible}, {told}"
+        told = say(
+            "It would be possible in {precision} ({peak:,.0f} TFLOP/s), which these logs do not"
+            " say; pass --precision if that is so",
+            precision=precision.upper(),
+            peak=peak,
+        )
+        yield "precision", rate, told

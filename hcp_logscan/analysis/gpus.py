@@ -18,6 +18,7 @@ import polars as pl
 from hcp_logscan.model.bundled import bundled_dir
 from hcp_logscan.model.errors import UsageError
 from hcp_logscan.model.report import Peak
+from hcp_logscan.model.said import joined, say
 from hcp_logscan.sources.settings import PRECISIONS
 
 if TYPE_CHECKING:
@@ -123,19 +124,23 @@ def hardware(rows: pl.DataFrame, stated: Stated) -> Hardware:
     entries = {gpu.name: gpu for name in named if (gpu := find(name))}
     if len(entries) == 1:
         gpu = next(iter(entries.values()))
-        return Hardware((gpu,), known=True, name=gpu.name, source="the logs")
+        return Hardware((gpu,), known=True, name=gpu.name, source=say("the logs"))
     if entries:  # a cluster of several kinds, or a login node's own
-        return Hardware(tuple(entries.values()), name=" or ".join(entries), source="the logs")
+        return Hardware(
+            tuple(entries.values()), name=joined(" or ", entries), source=say("the logs")
+        )
     if stated.gpu is not None:
         gpu = required(stated.gpu)
-        return Hardware((gpu,), known=True, name=gpu.name, source="the user, not from the logs")
+        return Hardware(
+            (gpu,), known=True, name=gpu.name, source=say("the user, not from the logs")
+        )
     if named:
-        return Hardware(name=str(named[0]).strip(), source="the logs")
+        return Hardware(name=str(named[0]).strip(), source=say("the logs"))
     said = rows.filter(pl.col("kind") == "architecture")["name"].unique(maintain_order=True)
     kinds = said.to_list()
     family = tuple(gpu for gpu in table() if gpu.architecture in kinds)
     if len(kinds) == 1 and family:
-        return Hardware(family, source=f"Transformer Engine, which says {kinds[0]}")
+        return Hardware(family, source=say("Transformer Engine, which says {kind}", kind=kinds[0]))
     return Hardware()
 
 
@@ -153,7 +158,9 @@ def peak(found: Hardware, precision: str | None, stated: Stated) -> Peak | None:
             tflops=stated.peak_tflops,
             bound_tflops=stated.peak_tflops,
             source=_OPTION,
-            explanation=f"{stated.peak_tflops:,g} TFLOP/s, as {_OPTION} says.",
+            explanation=say(
+                "{peak:,g} TFLOP/s, as {option} says.", peak=stated.peak_tflops, option=_OPTION
+            ),
         )
     if not found.gpus:
         return None
@@ -187,19 +194,32 @@ def _explained(
     found: Hardware, precision: str, tflops: float | None, bound: float | None, *, assumed: bool
 ) -> str:
     word = _WORDS[precision]
-    guess = " (the precision is assumed, these logs do not say it)" if assumed else ""
+    guess = say(" (the precision is assumed, these logs do not say it)") if assumed else ""
     if found.known and tflops is not None:
-        return (
-            f"Dense {word} peak of {found.name}: {tflops:,g} TFLOP/s{guess}; the GPU is known from"
-            f" {found.source}."
+        return say(
+            "Dense {word} peak of {gpu}: {tflops:,g} TFLOP/s{guess}; the GPU is known from"
+            " {source}.",
+            word=word,
+            gpu=found.name,
+            tflops=tflops,
+            guess=guess,
+            source=found.source,
         )
     if found.known:
-        return f"The GPU table has no dense {word} figure for {found.name}."
+        return say("The GPU table has no dense {word} figure for {gpu}.", word=word, gpu=found.name)
     if bound is None:
-        return f"No dense {word} figure for the GPUs that {found.source} allows."
-    at = "any precision" if assumed else word
-    who = found.name or "GPU of this architecture"
-    return f"No {who} does more than {bound:,g} TFLOP/s at {at}; known from {found.source}."
+        return say(
+            "No dense {word} figure for the GPUs that {source} allows.",
+            word=word,
+            source=found.source,
+        )
+    return say(
+        "No {who} does more than {bound:,g} TFLOP/s at {at}; known from {source}.",
+        who=found.name or say("GPU of this architecture"),
+        bound=bound,
+        at=say("any precision") if assumed else word,
+        source=found.source,
+    )
 
 
 def denominators(found: Hardware, precision: str | None, stated: Stated) -> tuple[float, ...]:
@@ -255,12 +275,16 @@ def _bound_of(found: Hardware, precision: str | None, measured: Peak | None) -> 
     if measured is None or measured.bound_tflops is None:
         return None
     if measured.source == _OPTION:
-        return f"peak given by {_OPTION}"
-    word = "highest dense peak" if precision is None else f"dense {_WORDS[precision]} peak"
+        return say("peak given by {option}", option=_OPTION)
+    word = (
+        say("highest dense peak")
+        if precision is None
+        else say("dense {precision} peak", precision=_WORDS[precision])
+    )
     if found.known:
-        return f"{word} of the {found.name}"
-    kinds = " or ".join(dict.fromkeys(str(gpu.architecture) for gpu in found.gpus))
-    return f"{word} of any {found.name or f'{kinds} GPU'}"
+        return say("{peak} of the {gpu}", peak=word, gpu=found.name)
+    kinds = joined(" or ", dict.fromkeys(str(gpu.architecture) for gpu in found.gpus))
+    return say("{peak} of any {gpu}", peak=word, gpu=found.name or say("{kinds} GPU", kinds=kinds))
 
 
 def _off(implied: object, right: Sequence[float]) -> float | None:

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from hcp_logscan.model.said import say
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -171,6 +173,14 @@ def _words(blocks: pl.DataFrame, first: int, last: int) -> str:
     points = []
     for at in (first, last):
         iteration = blocks["iteration"][at]
-        where = "" if iteration is None else f" (iteration {iteration:,})"
-        points.append(f"{math.exp(blocks['level'][at]):.4g}{where}")
-    return f"Its level rose from {points[0]} to {points[1]} and did not come back."
+        level = f"{math.exp(blocks['level'][at]):.4g}"
+        points.append(
+            level
+            if iteration is None
+            else say("{level} (iteration {iteration:,})", level=level, iteration=iteration)
+        )
+    return say(
+        "Its level rose from {first} to {last} and did not come back.",
+        first=points[0],
+        last=points[1],
+    )

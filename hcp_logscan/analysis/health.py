@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from hcp_logscan.model.report import Drift, Health, Skipped, Unreadable
+from hcp_logscan.model.said import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,20 +27,29 @@ def health_of(
     unreadable = [*tables.found.unreadable]
     unreadable += [Unreadable(file.name, stats.error) for file, stats in mine if stats.error]
     truncated = [
-        f"{file.name}: the file, or the archive that it is in, is cut off"
+        say("{file}: the file, or the archive that it is in, is cut off", file=file.name)
         if "!/" in file.name
-        else f"{file.name}: the compressed stream ends before its end mark"
+        else say("{file}: the compressed stream ends before its end mark", file=file.name)
         for file, stats in mine
         if stats.cut_off
     ]
     cut = events["blocks"].filter(~pl.col("complete"))
     truncated += [
-        f"{files[file].name}: line {line}: the {source.replace('_', ' ')} has no end"
+        say(
+            "{file}: line {line}: the {source} has no end",
+            file=files[file].name,
+            line=line,
+            source=source.replace("_", " "),
+        )
         for file, line, source in cut.select("file", "line", "source").iter_rows()
     ]
     records = events["iterations"].filter(pl.col("cut").fill_null(value=False))
     truncated += [
-        f"{files[file].name}: line {line}: the iteration record ends in the middle"
+        say(
+            "{file}: line {line}: the iteration record ends in the middle",
+            file=files[file].name,
+            line=line,
+        )
         for file, line in records.select("file", "line").iter_rows()
     ]
     drift = (

@@ -14,6 +14,7 @@ import polars as pl
 
 from hcp_logscan.analysis import spikes
 from hcp_logscan.analysis.facts import ITERATION_FACTS, LOCATION_COLUMNS
+from hcp_logscan.model.said import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -280,12 +281,17 @@ def _cp_hint(shape: Mapping[int, Geometry]) -> pl.Expr:
     for attempt, one in shape.items():
         if one.cp_size is None or one.cp_size == 1:
             continue
-        words = (
-            f"It is so from the first iteration, with CP size {one.cp_size}: look for padded data,"
-            " samples so short that a CP rank holds only padding (0/0)."
+        words = say(
+            "It is so from the first iteration, with CP size {cp_size}: look for padded data,"
+            " samples so short that a CP rank holds only padding (0/0).",
+            cp_size=one.cp_size,
         )
         if one.precision in {"fp8", "fp4"}:
-            words += f" {one.precision.upper()} tensors split wrongly over CP ranks do it, too."
+            words = say(
+                "{hint} {precision} tensors split wrongly over CP ranks do it, too.",
+                hint=words,
+                precision=one.precision.upper(),
+            )
         hint = (
             pl.when(from_first & (pl.col("attempt") == attempt)).then(pl.lit(words)).otherwise(hint)
         )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hcp_logscan.analysis.clock import apart, clock
 from hcp_logscan.analysis.skew import NOTABLE, words
+from hcp_logscan.model.said import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -97,9 +98,12 @@ def oldest(
         return None
     if gap <= max(MIN_GAP, FACTOR * max(spread, since), slack):
         return None
-    return first, (
-        f"its last line is of {first.time}, {words(gap)} before those of all other ranks, which lie"
-        f" within {words(spread)} of each other"
+    return first, say(
+        "its last line is of {time}, {gap} before those of all other ranks, which lie within"
+        " {spread} of each other",
+        time=first.time,
+        gap=words(gap),
+        spread=words(spread),
     )
 
 

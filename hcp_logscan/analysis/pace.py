@@ -15,6 +15,8 @@ from typing import Final
 
 import polars as pl
 
+from hcp_logscan.model.said import N_
+
 PACE: Final = "pace"
 """Column with the time of a step: milliseconds, or where a rate tells it, one over the rate."""
 
@@ -53,10 +55,10 @@ class Source:
 
 
 SOURCES: Final = (
-    Source("the printed step times", "step_ms", "ms"),
-    Source("the printed tokens/s", "tokens_per_s_per_gpu", "tokens/s/GPU", rate=True),
-    Source("the printed TFLOP/s", "tflops_per_gpu", "TFLOP/s/GPU", rate=True),
-    Source("the time stamps of the lines", None, "ms"),
+    Source(N_("the printed step times"), "step_ms", "ms"),
+    Source(N_("the printed tokens/s"), "tokens_per_s_per_gpu", "tokens/s/GPU", rate=True),
+    Source(N_("the printed TFLOP/s"), "tflops_per_gpu", "TFLOP/s/GPU", rate=True),
+    Source(N_("the time stamps of the lines"), None, "ms"),
 )
 """In the order in which they are believed."""
 

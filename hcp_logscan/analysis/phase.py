@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from hcp_logscan.model.said import N_, say
 from hcp_logscan.parsers.tracebacks import STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_FIRST: Final = "first iteration"
 _BY_STAGE: Final = frozenset({"rendezvous", "group creation", "load", "save", "evaluation"})
 _BY_CAUSE: Final = {
     "checkpoint_mismatch": "load",
@@ -24,19 +26,19 @@ _BY_CAUSE: Final = {
     "dns": "rendezvous",
 }
 _WORDS: Final = {
-    "start-up": "at start-up",
-    "rendezvous": "at the rendezvous",
-    "group creation": "while creating process groups",
-    "load": "while loading the checkpoint",
-    "save": "while saving a checkpoint",
-    "evaluation": "during evaluation",
-    "exit": "at exit",
+    "start-up": N_("at start-up"),
+    "rendezvous": N_("at the rendezvous"),
+    "group creation": N_("while creating process groups"),
+    "load": N_("while loading the checkpoint"),
+    "save": N_("while saving a checkpoint"),
+    "evaluation": N_("during evaluation"),
+    "exit": N_("at exit"),
 }
 _PARTS: Final = {
-    "start of iteration": "at the start of",
-    "forward pass": "in the forward pass of",
-    "backward pass": "in the backward pass of",
-    "optimizer step": "in the optimizer step of",
+    "start of iteration": N_("at the start of {iteration}"),
+    "forward pass": N_("in the forward pass of {iteration}"),
+    "backward pass": N_("in the backward pass of {iteration}"),
+    "optimizer step": N_("in the optimizer step of {iteration}"),
 }
 
 
@@ -60,9 +62,11 @@ class Reached:
     def next_iteration(self) -> str:
         """The iteration that was under way, as far as the lines tell."""
         if self.iteration is None:
-            return "first iteration"
+            return _FIRST
         number = self.iteration + 1
-        return f"iteration {number}" if self.interval == 1 else f"iteration {number} or later"
+        if self.interval == 1:
+            return say("iteration {number}", number=number)
+        return say("iteration {number} or later", number=number)
 
 
 def reached(
@@ -109,14 +113,14 @@ def phase(row: Mapping[str, Any], now: Reached) -> tuple[str | None, str]:
     """
     stage = STAGES.get(row.get("stage") or "")
     if row.get("at_iteration") is not None:
-        return _iteration(f"iteration {row['at_iteration']}", stage)
+        return _iteration(say("iteration {number}", number=row["at_iteration"]), stage)
     name = stage if stage in _BY_STAGE else _BY_CAUSE.get(row.get("cause") or "")
     if name is None and (stage in _PARTS or now.state == "training"):
         return _iteration(now.next_iteration, stage)
     name = name or now.state
-    return name, _WORDS[name] if name else "at an unknown point"
+    return name, _WORDS[name] if name else say("at an unknown point")
 
 
 def _iteration(name: str, stage: str | None) -> tuple[str, str]:
-    article = "the " if name.startswith("first") else ""
-    return name, f"{_PARTS.get(stage or '', 'in')} {article}{name}"
+    named = say("the first iteration") if name == _FIRST else name
+    return name, say(_PARTS.get(stage or "", N_("in {iteration}")), iteration=named)

@@ -15,6 +15,7 @@ import polars as pl
 
 from hcp_logscan.analysis import pace, steady
 from hcp_logscan.analysis.facts import CONFIG_FACTS
+from hcp_logscan.model.said import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -122,11 +123,11 @@ def _loss(this: _Attempt, earlier: Sequence[_Attempt]) -> dict[str, Any]:
         same = same.head(COMPARED_LINES)
         start = losses["lm_loss"].head(COMPARED_LINES)
         if same.height >= steady.MIN_ROWS:
-            basis, lines, then = "the same iterations", same.height, same["lm_loss_before"]
+            basis, lines, then = say("the same iterations"), same.height, same["lm_loss_before"]
             change = (same["lm_loss"] - then).median()
         else:
             then = before.filter(pl.col("iteration") < first).tail(COMPARED_LINES)["lm_loss"]
-            basis, lines = "the last lines before it", min(then.len(), start.len())
+            basis, lines = say("the last lines before it"), min(then.len(), start.len())
             change = float(str(start.median())) - float(str(then.median()))
         return {
             "loss_resume_change": change,

@@ -38,6 +38,7 @@ from hcp_logscan.engine.run import Tables, merge
 from hcp_logscan.engine.start import started
 from hcp_logscan.model.errors import NothingUnderstoodError, UsageError
 from hcp_logscan.model.report import Health, RankRow, Unreadable
+from hcp_logscan.model.said import N_
 from hcp_logscan.sources.discover import Selection, discover
 from hcp_logscan.sources.settings import Settings
 
@@ -272,7 +273,7 @@ def _ranked(
 ) -> tuple[int | None, str, RankMap, dict[str, pl.DataFrame]]:
     """The number of ranks and who says it, whose file each is, and the events with their ranks."""
     world_size = options.world_size or _world_size(configs)
-    source = "the user, not from the logs" if options.world_size else "another attempt"
+    source = N_("the user, not from the logs") if options.world_size else N_("another attempt")
     rank_map = ranks.resolve(events, files, job.files, world_size)
     events = ranks.with_ranks(events, rank_map)
     if world_size is None and (proven := _proven_world(events, rank_map, configs)):

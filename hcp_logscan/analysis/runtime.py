@@ -14,6 +14,7 @@ import polars as pl
 
 from hcp_logscan.analysis.config import requests_hcp
 from hcp_logscan.model.finding import Evidence, Location
+from hcp_logscan.model.said import joined, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -108,15 +109,18 @@ def c10d_channel(view: AttemptView) -> list[Evidence]:
         found.extend(_opened_groups(view, mine, eager=eager, silence_counts=silence_counts))
     failed = rows.filter((pl.col("kind") == "failed") & pl.col("description").is_not_null())
     for mine in _by_process(failed).values():
-        says = "The watchdog names a hierarchical group: it carried traffic up to this failure."
+        says = say(
+            "The watchdog names a hierarchical group: it carried traffic up to this failure."
+        )
         found.extend(
             _piece(view, "c10d", "active", "B", row, says) for row in _levels(mine).values()
         )
     if not found:
         shown = rows.row(0, named=True)
-        says = (
-            "c10d lines without descriptions (torch older than 2.4, or Megatron-Core older than"
-            " 0.11), or of groups that were only created: nothing about hierarchical groups."
+        says = say(
+            "c10d lines without descriptions (torch older than 2.4, or Megatron-Core "
+            "older than 0.11), or of groups that were only created: nothing about "
+            "hierarchical groups."
         )
         found.append(_piece(view, "c10d", "neutral", "C", shown, says))
     return found
@@ -139,25 +143,29 @@ def _opened_groups(
     if {0, 1} <= set(levels):
         grade: Grade = "C" if eager else "A"
         says = (
-            "The communicators of both hierarchical levels were opened; nothing but attention uses"
-            " them."
+            say(
+                "The communicators of both hierarchical levels were opened; nothing but "
+                "attention uses them."
+            )
             if not eager
-            else "Both hierarchical groups exist; with eager initialisation that is no traffic."
+            else say(
+                "Both hierarchical groups exist; with eager initialisation that is no traffic."
+            )
         )
         return [_piece(view, "c10d", "active", grade, levels[k], says) for k in (0, 1)]
     if levels:
         return _one_level(view, levels, whole=silence_counts and not eager)
     megatrons = [row for row in rows if "_GROUP" in row["description"]]
     if not megatrons or eager:
-        says = "Groups without Megatron's descriptions: nothing about hierarchical groups."
+        says = say("Groups without Megatron's descriptions: nothing about hierarchical groups.")
         return [_piece(view, "c10d", "neutral", "C", rows[0], says)]
     if wanted(view) and _finished(view) and silence_counts:
-        says = (
-            "Other groups were opened and described on this rank, iterations finished, and no"
-            " hierarchical group was ever opened."
+        says = say(
+            "Other groups were opened and described on this rank, iterations finished, "
+            "and no hierarchical group was ever opened."
         )
         return [_piece(view, "c10d", "inactive", "B", megatrons[0], says)]
-    says = "Other groups were opened; the flat context parallel group proves neither."
+    says = say("Other groups were opened; the flat context parallel group proves neither.")
     return [_piece(view, "c10d", "neutral", "C", megatrons[0], says)]
 
 
@@ -175,7 +183,7 @@ def _one_level(
                 "active",
                 "B",
                 row,
-                f"The communicator of level L{level} was opened.",
+                say("The communicator of level L{level} was opened.", level=level),
                 f"L{level}",
             ),
             _piece(
@@ -184,16 +192,24 @@ def _one_level(
                 "inactive",
                 "B",
                 row,
-                f"Level L{other} was never opened on this rank, although iterations finished.",
+                say(
+                    "Level L{other} was never opened on this rank, although iterations finished.",
+                    other=other,
+                ),
                 f"L{other}",
             ),
         ]
-    says = f"Only level L{level} was opened: that alone proves neither."
+    says = say("Only level L{level} was opened: that alone proves neither.", level=level)
     return [_piece(view, "c10d", "neutral", "C", row, says)]
 
 
 def _layer(row: Mapping[str, Any]) -> str:
-    return f"heads {row['num_heads']}/{row['num_gqa_groups']}, head dim {row['head_dim']}"
+    return say(
+        "heads {num_heads}/{num_gqa_groups}, head dim {head_dim}",
+        num_heads=row["num_heads"],
+        num_gqa_groups=row["num_gqa_groups"],
+        head_dim=row["head_dim"],
+    )
 
 
 def te_channel(view: AttemptView) -> list[Evidence]:
@@ -210,7 +226,7 @@ def te_channel(view: AttemptView) -> list[Evidence]:
         found.extend(piece for piece in pieces if piece is not None)
         found.extend(_backends(view, mine, entries))
     if not found:
-        says = (
+        says = say(
             "Transformer Engine's lines speak of other layers, of evaluation, or of flat CP only."
         )
         found.append(_piece(view, "te_debug", "neutral", "C", rows.row(0, named=True), says))
@@ -231,26 +247,30 @@ def _entry(view: AttemptView, row: Mapping[str, Any], *, some_on: bool) -> Evide
         unknown = sizes is None and view.facts["hcp_sizes_set"] is not False
         grade: Grade = "C" if unknown else "A" if in_line and sizes else "B"
         says = (
-            "Context parallelism is on in a layer with a2a+p2p: there the wrapper passes the"
-            " hierarchical groups or nothing."
+            say(
+                "Context parallelism is on in a layer with a2a+p2p: there the wrapper passes "
+                "the hierarchical groups or nothing."
+            )
             if not unknown
-            else "Context parallelism is on in a layer with a2a+p2p; its sizes are unknown, and one"
-            " of them may be 1."
+            else say(
+                "Context parallelism is on in a layer with a2a+p2p; its sizes are unknown, "
+                "and one of them may be 1."
+            )
         )
         return _piece(view, "te_debug", "active", grade, row, says, layer)
     if (view.facts["cp_size"] or 0) <= 1 or row["is_training"] is not True:
         return None
     if in_line:
-        says = (
-            "A training layer that asks for a2a+p2p ran with context parallelism off: Transformer"
-            " Engine was given no groups."
+        says = say(
+            "A training layer that asks for a2a+p2p ran with context parallelism off: "
+            "Transformer Engine was given no groups."
         )
         return _piece(view, "te_debug", "inactive", "A", row, says, layer)
     if some_on:
         return None
     if packed := _packed(view, row):
         return packed
-    says = "Context parallelism is off in every training layer of this rank (TE before 2.8)."
+    says = say("Context parallelism is off in every training layer of this rank (TE before 2.8).")
     return _piece(view, "te_debug", "inactive", "B", row, says, layer)
 
 
@@ -263,9 +283,9 @@ def _packed(view: AttemptView, row: Mapping[str, Any]) -> Evidence | None:
         return None
     if view.facts["hcp_sizes_set"] is not False and not both_levels(view):
         return None
-    says = (
-        "Packed sequences ran with a2a+p2p on a Transformer Engine that refuses them where"
-        " hierarchical groups are in use: they were not."
+    says = say(
+        "Packed sequences ran with a2a+p2p on a Transformer Engine that refuses them "
+        "where hierarchical groups are in use: they were not."
     )
     return _piece(view, "te_debug", "inactive", "A", row, says, _layer(row))
 
@@ -278,14 +298,14 @@ def _backends(
     chosen = [row for row in rows if row["kind"] == "backend"]
     unfused = [row for row in chosen if row["backend"] == "UnfusedDotProductAttention"]
     if unfused and len(unfused) == len(chosen) and not entries and wanted(view) and _finished(view):
-        says = (
+        says = say(
             "Every layer of this rank ran unfused attention, which cannot do context parallelism."
         )
         found.append(_piece(view, "te_debug", "inactive", "B", unfused[0], says))
     remarks = [row for row in rows if row["kind"] == "cp_on"]
     if remarks and not entries:
         sure = wanted(view) and both_levels(view)
-        says = "Context parallelism is on, of some kind."
+        says = say("Context parallelism is on, of some kind.")
         found.append(
             _piece(
                 view,
@@ -311,15 +331,15 @@ def recorder_channel(view: AttemptView) -> list[Evidence]:
         ring = [row for row in mine if row["operation"] in _RING]
         first, second = _levels(used).get(0), _levels(ring).get(1)
         if first is not None and second is not None:
-            says = "All-to-all on level L0 and send/recv on level L1 were recorded."
+            says = say("All-to-all on level L0 and send/recv on level L1 were recorded.")
             found += [
                 _piece(view, "flight_recorder", "active", "A", row, says) for row in (first, second)
             ]
             opened.pop(rank, None)
         elif seen := _levels(mine):
-            says = (
-                "The dump knows a hierarchical group, but the recorded operations are not those of"
-                " attention."
+            says = say(
+                "The dump knows a hierarchical group, but the recorded operations are not "
+                "those of attention."
             )
             row = next(iter(seen.values()))
             found.append(_piece(view, "flight_recorder", "neutral", "C", row, says))
@@ -327,13 +347,15 @@ def recorder_channel(view: AttemptView) -> list[Evidence]:
     for mine in opened.values():
         levels = _levels(mine)
         if {0, 1} <= set(levels):
-            says = "Both hierarchical groups are in the dump; eager initialisation does that too."
+            says = say(
+                "Both hierarchical groups are in the dump; eager initialisation does that too."
+            )
             found += [
                 _piece(view, "flight_recorder", "active", "C", levels[k], says) for k in (0, 1)
             ]
     if not found:
         shown = (entries if entries.height else groups).row(0, named=True)
-        says = "No hierarchical group in this dump; the ring buffer may have dropped it."
+        says = say("No hierarchical group in this dump; the ring buffer may have dropped it.")
         found.append(_piece(view, "flight_recorder", "neutral", "C", shown, says))
     return found
 
@@ -344,8 +366,16 @@ def nccl_channel(view: AttemptView) -> list[Evidence]:
     if not rows.height:
         return []
     sizes = rows.group_by("nranks").agg(pl.col("comm").n_unique()).sort("nranks")
-    listed = ", ".join(f"{count} of {members}" for members, count in sizes.iter_rows())
-    says = f"Communicators opened: {listed} members. Without names they prove neither."
+    listed = joined(
+        ", ",
+        (
+            say("{count} of {members}", count=count, members=members)
+            for members, count in sizes.iter_rows()
+        ),
+    )
+    says = say(
+        "Communicators opened: {listed} members. Without names they prove neither.", listed=listed
+    )
     return [_piece(view, "nccl", "neutral", "C", rows.row(0, named=True), says)]
 
 
@@ -358,15 +388,21 @@ def print_channel(view: AttemptView) -> list[Evidence]:
     shown = (hierarchical if hierarchical.height else rows).row(0, named=True)
     if hierarchical.height:
         if wanted(view) and both_levels(view) and _finished(view):
-            says = "The stack says by hand that the hierarchical groups were created."
+            says = say("The stack says by hand that the hierarchical groups were created.")
             return [_piece(view, "print", "active", "B", shown, says)]
-        says = "Hierarchical groups were created; what is configured does not use them as such."
+        says = say(
+            "Hierarchical groups were created; what is configured does not use them as such."
+        )
         return [_piece(view, "print", "neutral", "C", shown, says)]
     if wanted(view) and _finished(view) and not view.tables["ray_repeats"].height:
-        says = "The stack lists the groups it created by hand, and only the flat one is among them."
+        says = say(
+            "The stack lists the groups it created by hand, and only the flat one is among them."
+        )
         return [_piece(view, "print", "inactive", "B", shown, says)]
     return [
-        _piece(view, "print", "neutral", "C", shown, "A flat context parallel group was created.")
+        _piece(
+            view, "print", "neutral", "C", shown, say("A flat context parallel group was created.")
+        )
     ]
 
 

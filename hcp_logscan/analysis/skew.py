@@ -23,6 +23,7 @@ import polars as pl
 from hcp_logscan.analysis.clock import CLOSE, clock, moved, seconds_of
 from hcp_logscan.analysis.hosts import is_host
 from hcp_logscan.model.report import ClockOffset
+from hcp_logscan.model.said import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -213,7 +214,7 @@ def notes(found: Skew) -> tuple[str, ...]:
     said = [_note(offset) for offset in apart[:_SHOWN]]
     more = len(apart) - len(said)
     if more:
-        said.append(f"The clocks of {more:,} more nodes are corrected, too.")
+        said.append(say("The clocks of {more:,} more nodes are corrected, too.", more=more))
     return tuple(said)
 
 
@@ -222,11 +223,18 @@ _SHOWN: Final = 4
 
 def _note(offset: ClockOffset) -> str:
     seconds = offset.seconds or 0.0
-    way = "behind" if seconds < 0 else "ahead of"
-    return (
-        f"The clock of {offset.node} is {words(abs(seconds))} {way} that of {offset.reference}"
-        f" (median of {offset.events:,} events that both logged, spread {offset.spread_s or 0:.0f}"
-        " s): its times are corrected by that."
+    way = (
+        say("{apart} behind that of {other}", apart=words(abs(seconds)), other=offset.reference)
+        if seconds < 0
+        else say("{apart} ahead of that of {other}", apart=words(seconds), other=offset.reference)
+    )
+    return say(
+        "The clock of {node} is {way} (median of {events:,} events that both logged, spread"
+        " {spread:.0f} s): its times are corrected by that.",
+        node=offset.node,
+        way=way,
+        events=offset.events,
+        spread=offset.spread_s or 0,
     )
 
 

@@ -16,6 +16,7 @@ from hcp_logscan.analysis.progress import ENDED, start_of
 from hcp_logscan.analysis.roles import matches, said_by
 from hcp_logscan.model.report import Place, Story
 from hcp_logscan.model.safe import one_line
+from hcp_logscan.model.said import N_, capital, joined, say, say_n
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,12 +27,22 @@ MAX_WORDS: Final = 200
 """Characters of log text in one sentence."""
 
 _ECHOES: Final = (
-    ("timed out", r"(?i)timed? ?out|watchdog"),
-    ("lost their connection", r"(?i)connection|broken pipe|socket|peer|remote process|recv"),
-    ("failed in a collective", r"(?i)nccl|gloo|c10d|DistBackendError|communicator"),
-    ("failed after it", r"."),
+    (N_("timed out"), r"(?i)timed? ?out|watchdog"),
+    (N_("lost their connection"), r"(?i)connection|broken pipe|socket|peer|remote process|recv"),
+    (N_("failed in a collective"), r"(?i)nccl|gloo|c10d|DistBackendError|communicator"),
+    (N_("failed after it"), r"."),
 )
-_UNNAMED: Final = "ranks that no line names timed out"
+_UNNAMED: Final = N_("ranks that no line names timed out")
+_OUTCOMES: Final = {
+    "completed": N_("completed"),
+    "failed": N_("failed"),
+    "killed": N_("killed"),
+    "terminated": N_("terminated"),
+    "time_limit": N_("time limit"),
+    "rejected": N_("rejected"),
+    "no_training": N_("no training"),
+    "unknown": N_("unknown"),
+}
 _NUMBER: Final = re.compile(r"\d+")
 
 MAX_PLACES: Final = 8
@@ -51,7 +62,7 @@ def ranges(numbers: Iterable[int], limit: int = 8) -> str:
         else:
             found.append([number, number])
     shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found[:limit])
-    return f"{shown} and more" if len(found) > limit else shown
+    return say("{shown} and more", shown=shown) if len(found) > limit else shown
 
 
 def short(text: str | None) -> str:
@@ -66,9 +77,15 @@ def kind_words(row: Row) -> str:
         return short(f"{row['exception_type']}: {row['message'] or ''}".rstrip(": "))
     if row["kind"] == "exit":
         signal, code = row["signal"], row["exit_code"]
-        return f"was ended by {signal}" if signal else f"ended with exit code {code}"
+        if signal:
+            return say("was ended by {signal}", signal=signal)
+        return say("ended with exit code {code}", code=code)
     if row.get("cause"):
-        return short(f"{CAUSES[row['cause']].what}: {row['message'] or ''}")
+        what = CAUSES[row["cause"]].what
+        line = short(f"{what}: {row['message'] or ''}")
+        if not line.startswith(f"{what}: "):
+            return line
+        return say("{what}: {said}", what=what, said=line[len(what) + 2 :])
     return short(row["message"])
 
 
@@ -96,7 +113,12 @@ def _also(row: Row, rows: Sequence[Row]) -> str:
     others = {other["rank"] for other in rows if alike(other) == key} - {row["rank"], None}
     if not others:
         return ""
-    return f" and {len(others):,} more rank{'s' if len(others) > 1 else ''} ({ranges(others)})"
+    return say_n(
+        " and {count:,} more rank ({ranks})",
+        " and {count:,} more ranks ({ranks})",
+        count=len(others),
+        ranks=ranges(others),
+    )
 
 
 def _first(
@@ -106,36 +128,70 @@ def _first(
     key = alike(root)
     others = [row for row in rivals if alike(row) != key]
     if not others:
-        return f"{_said_first(root, rows, names, sure=True)}.", _places([root], names)
-    more = f" (and {len(others) - 1:,} more)" if len(others) > 1 else ""
-    text = (
-        f"{_said_first(root, rows, names, sure=False)}; nothing tells whether that was before"
-        f" {others[0]['who']}: {kind_words(others[0])}{_place(others[0], names)}{more}."
+        told = say("{told}.", told=_said_first(root, rows, names, sure=True))
+        return told, _places([root], names)
+    more = say(" (and {count:,} more)", count=len(others) - 1) if len(others) > 1 else ""
+    text = say(
+        "{told}; nothing tells whether that was before {who}: {what}{place}{more}.",
+        told=_said_first(root, rows, names, sure=False),
+        who=others[0]["who"],
+        what=kind_words(others[0]),
+        place=_place(others[0], names),
+        more=more,
     )
     return text, _places([root, *others], names)
 
 
 def _said_first(root: Row, rows: Sequence[Row], names: Sequence[str], *, sure: bool) -> str:
     """What a root candidate is, as the first one only where that is sure."""
-    who = root["who"][:1].upper() + root["who"][1:]
+    who = capital(root["who"])
     also, place = _also(root, rows), _place(root, names)
+    common = {"during": root["during"], "place": place}
     group = CAUSES[root["cause"]].group if root.get("cause") else None
     if root["kind"] == "exception" and group != "start-up" and root.get("cause") != "dns":
-        at = f" at {root['where']}" if root.get("where") else ""
-        broke = "broke first" if sure else "broke"
-        return f"{who}{also} {broke} {root['during']}{at}: {kind_words(root)}{place}"
+        at = say(" at {where}", where=root["where"]) if root.get("where") else ""
+        broke = (
+            N_("{who}{also} broke first {during}{at}: {what}{place}")
+            if sure
+            else N_("{who}{also} broke {during}{at}: {what}{place}")
+        )
+        return say(broke, who=who, also=also, at=at, what=kind_words(root), **common)
     if root["kind"] == "exit":
-        unknown = " and no line says who sent it" if root["signal"] == "SIGKILL" else ""
-        return f"{who}{also} {kind_words(root)} {root['during']}{unknown}{place}"
+        unknown = say(" and no line says who sent it") if root["signal"] == "SIGKILL" else ""
+        return say(
+            "{who}{also} {ended} {during}{unknown}{place}",
+            who=who,
+            also=also,
+            ended=kind_words(root),
+            unknown=unknown,
+            **common,
+        )
     if root.get("cause"):
-        what, said = CAUSES[root["cause"]].what, short(root["message"])
-        head = f"{what[:1].upper()}{what[1:]}"
-        verb = "ended it" if group == "scheduler" else "came first" if sure else "came"
-        whom = "" if root["who"].startswith("a rank") else f" ({root['who']}{also})"
-        return f"{head} {verb} {root['during']}{whom}: {said}{place}"
+        template = (
+            N_("{what} ended it {during}{whom}: {said}{place}")
+            if group == "scheduler"
+            else N_("{what} came first {during}{whom}: {said}{place}")
+            if sure
+            else N_("{what} came {during}{whom}: {said}{place}")
+        )
+        return say(
+            template,
+            what=capital(CAUSES[root["cause"]].what),
+            whom=""
+            if root["who"].startswith("a rank")
+            else say(" ({who}{also})", who=root["who"], also=also),
+            said=short(root["message"]),
+            **common,
+        )
     if root["kind"] == "suspect":
-        return f"{who}{also} is the prime suspect: {kind_words(root)}{place}"
-    return f"{who}{also}: {kind_words(root)}{place}"
+        return say(
+            "{who}{also} is the prime suspect: {what}{place}",
+            who=who,
+            also=also,
+            what=kind_words(root),
+            place=place,
+        )
+    return say("{who}{also}: {what}{place}", who=who, also=also, what=kind_words(root), place=place)
 
 
 def _followed(rows: Sequence[Row], names: Sequence[str]) -> Told | None:
@@ -153,10 +209,12 @@ def _followed(rows: Sequence[Row], names: Sequence[str]) -> Told | None:
     if not ways:
         return None
     parts = [
-        way if way == _UNNAMED else f"{len(seen):,} rank{'s' if len(seen) > 1 else ''} {way}"
+        way
+        if way == _UNNAMED
+        else say_n("{count:,} rank {way}", "{count:,} ranks {way}", count=len(seen), way=way)
         for way, seen in ways.items()
     ]
-    return f"Then {', '.join(parts)}.", _places(shown.values(), names)
+    return say("Then {parts}.", parts=joined(", ", parts)), _places(shown.values(), names)
 
 
 def _way(row: Row) -> str:
@@ -166,7 +224,9 @@ def _way(row: Row) -> str:
     if row["kind"] == "timeout":
         return _ECHOES[2 if row["only_failed"] else 0][0]
     if row["kind"] == "exit":
-        return f"ended by {row['signal']}" if row["signal"] else _ECHOES[-1][0]
+        if not row["signal"]:
+            return _ECHOES[-1][0]
+        return say("ended by {signal}", signal=row["signal"])
     return next(name for name, regex in _ECHOES if matches(regex, said_by(dict(row))))
 
 
@@ -188,27 +248,37 @@ def _ended(
     ends = dict.fromkeys(CAUSES[row["cause"]].what for row in enders)
     stops = [row for row in rows if row["kind"] == "exit" and row["role"] == "teardown"]
     stopped = len(stops)
-    parts = [f"it ended by {' and '.join(ends)}"] if ends else []
+    parts = [say("it ended by {ends}", ends=joined(" and ", ends))] if ends else []
     if stopped:
-        parts.append(f"{stopped:,} process{'es were' if stopped > 1 else ' was'} stopped")
+        parts.append(
+            say_n(
+                "{count:,} process was stopped", "{count:,} processes were stopped", count=stopped
+            )
+        )
     shown: list[Row | None] = [*enders[:1], *stops[:1]]
     saved, lost, start = facts["last_saved"], facts["iterations_lost"], start_of(facts)
     kept = saved if saved is not None else (start or None)
     if outcome in ENDED and lost is not None:
         what = (
-            f"kept is the checkpoint of iteration {kept:,}" if kept else "no checkpoint was saved"
+            say("kept is the checkpoint of iteration {kept:,}", kept=kept)
+            if kept
+            else say("no checkpoint was saved")
         )
-        parts.append(f"{what}, {_iterations(lost)} lost{_time(facts['lost_s'])}")
+        parts.append(say("{what}, {lost}", what=what, lost=_lost(lost, facts["lost_s"])))
         keeper = marks.get("saved" if saved is not None else "loaded")
         shown += [keeper if kept else None, marks.get("iteration")]
     if not parts:
         return None
-    text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}.", _places(shown, names)
+    return say("{text}.", text=capital(joined("; ", parts))), _places(shown, names)
 
 
-def _iterations(count: int) -> str:
-    return f"{count:,} iteration{' is' if count == 1 else 's are'}"
+def _lost(count: int, seconds: float | None) -> str:
+    return say_n(
+        "{count:,} iteration is lost{time}",
+        "{count:,} iterations are lost{time}",
+        count=count,
+        time=_time(seconds),
+    )
 
 
 def _time(seconds: float | None) -> str:
@@ -216,7 +286,9 @@ def _time(seconds: float | None) -> str:
     if seconds is None or seconds < 60:
         return ""
     minutes = seconds / 60
-    return f" (about {minutes:,.0f} min)" if minutes < 120 else f" (about {minutes / 60:,.1f} h)"
+    if minutes < 120:
+        return say(" (about {minutes:,.0f} min)", minutes=minutes)
+    return say(" (about {hours:,.1f} h)", hours=minutes / 60)
 
 
 def of_attempt(
@@ -236,14 +308,20 @@ def of_attempt(
     told: list[Told | None] = []
     if facts["rejections"] and outcome == "rejected":
         refused = [row for row in rows if row["role"] == "rejection"]
-        words = f"The configuration was refused at start-up: {short(_refusal(facts))}."
+        words = say(
+            "The configuration was refused at start-up: {what}.", what=short(_refusal(facts))
+        )
         told.append((words, _places(refused[:1], names)))
     elif root is not None:
         told.append(_first(root, rows, names, failed.rivals))
     elif any(row["role"] == "cascade" for row in rows):
         silent = failed.culprits
-        whom = f"; suspected: rank {ranges(silent)}, of which nothing is heard" if silent else ""
-        told.append((f"No line says what broke first{whom}.", []))
+        whom = (
+            say("; suspected: rank {ranks}, of which nothing is heard", ranks=ranges(silent))
+            if silent
+            else ""
+        )
+        told.append((say("No line says what broke first{whom}.", whom=whom), []))
     if told:
         told += [_followed(rows, names), _ended(rows, facts, outcome, names, marks or {})]
     return _story(number, [one for one in told if one])
@@ -273,20 +351,38 @@ def of_run(
     if not told:
         return Story(None, ())
     counts = Counter(outcome for *_, outcome in attempts)
-    ends = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
+    ends = joined(
+        ", ",
+        (
+            say("{count} {outcome}", count=count, outcome=say(_OUTCOMES[name]))
+            for name, count in counts.items()
+        ),
+    )
     net = run["net_iterations"]
-    gained = "" if net is None else f"; net progress {net:,} iteration{'s' * (net != 1)}"
+    gained = (
+        ""
+        if net is None
+        else say_n(
+            "; net progress {count:,} iteration", "; net progress {count:,} iterations", count=net
+        )
+    )
     firsts = [story.evidence[0][:1] for story in told]
-    said: list[Told] = [
-        (f"{len(attempts)} attempts: {ends}{gained}.", [one for places in firsts for one in places])
-    ]
+    head = say("{many} attempts: {ends}{gained}.", many=len(attempts), ends=ends, gained=gained)
+    said: list[Told] = [(head, [one for places in firsts for one in places])]
     stuck = run["stuck_attempts"]
     if stuck and stuck > 1 and run["stuck_iteration"] is not None:
         lost = run["lost_iterations"]
-        words = "" if lost is None else f": {_iterations(lost)} lost{_time(run['lost_s'])}"
-        at = run["stuck_iteration"]
-        sentence = f"The last {stuck} began at iteration {at:,} and saved nothing{words}."
+        words = "" if lost is None else say(": {lost}", lost=_lost(lost, run["lost_s"]))
+        sentence = say(
+            "The last {stuck} began at iteration {at:,} and saved nothing{words}.",
+            stuck=stuck,
+            at=run["stuck_iteration"],
+            words=words,
+        )
         said.append((sentence, [place for story in told[-stuck:] for place in story.evidence[-1]]))
     last = told[-1]
-    said.append((f"Attempt {last.attempt}: {last.sentences[0]}", list(last.evidence[0])))
+    sentence = say(
+        "Attempt {attempt}: {sentence}", attempt=last.attempt, sentence=last.sentences[0]
+    )
+    said.append((sentence, list(last.evidence[0])))
     return _story(None, said)

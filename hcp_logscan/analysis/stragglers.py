@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from hcp_logscan.analysis.suspects import listed
+from hcp_logscan.model.said import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -134,23 +135,34 @@ def _named(found: Mapping[str, Any], named: Counter[int]) -> tuple[list[int], st
     rank, low = found["straggler_rank"], found["straggler_low_ranks"]
     if named:
         times = max(named.values())
-        return sorted(named), f"NVRx named {listed(named)}, up to {times} time(s) each"
+        words = say(
+            "NVRx named {ranks}, up to {times} time(s) each", ranks=listed(named), times=times
+        )
+        return sorted(named), words
     if rank is not None and (found["straggler_share"] > _MAJORITY or not low):
-        return [rank], (
-            f"rank {rank} was the slowest in {found['straggler_share']:.0%} of"
-            f" {found['straggler_reports']} reports, by a median of"
-            f" {found['straggler_slowdown']:.0%} against the fastest"
+        return [rank], say(
+            "rank {rank} was the slowest in {share:.0%} of {reports} reports, by a median of"
+            " {slowdown:.0%} against the fastest",
+            rank=rank,
+            share=found["straggler_share"],
+            reports=found["straggler_reports"],
+            slowdown=found["straggler_slowdown"],
         )
     if low:
-        return low, (
-            f"{listed(low)} stood at the lower end of {found['straggler_low_share']:.0%} of"
-            f" {found['straggler_lists']} lists, at least {found['straggler_low_deficit']:.0%}"
-            " below the upper end"
+        return low, say(
+            "{ranks} stood at the lower end of {share:.0%} of {lists} lists, at least"
+            " {deficit:.0%} below the upper end",
+            ranks=listed(low),
+            share=found["straggler_low_share"],
+            lists=found["straggler_lists"],
+            deficit=found["straggler_low_deficit"],
         )
     scored = found["straggler_score_rank"]
     if scored is None:
         return [], None
-    return [scored], (
-        f"rank {scored} has NVRx's lowest score, a median of {found['straggler_score']:.2f} in"
-        f" {found['straggler_scores']} report(s)"
+    return [scored], say(
+        "rank {rank} has NVRx's lowest score, a median of {score:.2f} in {reports} report(s)",
+        rank=scored,
+        score=found["straggler_score"],
+        reports=found["straggler_scores"],
     )

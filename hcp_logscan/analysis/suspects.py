@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hcp_logscan.analysis.members import members
 from hcp_logscan.analysis.waits import UNKNOWN, counts_as_all
+from hcp_logscan.model.said import say, say_n
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -105,8 +106,9 @@ def listed(ranks: Iterable[int]) -> str:
     """
     known = sorted(ranks)
     words = ", ".join(str(rank) for rank in known[:_SHOWN])
-    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    return f"rank {words}" if len(known) == 1 else f"ranks {words}{more}"
+    if len(known) > _SHOWN:
+        words = say("{shown} and {count} more", shown=words, count=len(known) - _SHOWN)
+    return say_n("rank {ranks}", "ranks {ranks}", count=len(known), ranks=words)
 
 
 def by_group(waits: Sequence[Wait]) -> list[list[Wait]]:
@@ -132,7 +134,7 @@ def blame(tables: Mapping[str, pl.DataFrame], known: Evidence) -> tuple[Named, l
     if (named := _errors(known.waits)).reason:
         return named, primary
     if worst := known.disagreements.worst:
-        return Named(worst.ranks, f"ranks disagree, {worst.text}"), primary
+        return Named(worst.ranks, say("ranks disagree, {text}", text=worst.text)), primary
     named, primary = _never_entered(primary, known)
     if named.reason:
         return named, primary
@@ -154,14 +156,15 @@ def unnamed(primary: Sequence[Wait]) -> str:
     """Why nobody is named."""
     ranks = {wait.rank for wait in primary}
     if None in ranks:
-        return "the lines do not say which ranks these are"
+        return say("the lines do not say which ranks these are")
     places = {(wait.sequence, wait.operation) for wait in primary}
     if len(ranks) > 1 and len(places) == 1 and places != {(None, None)}:
-        return (
-            f"all {len(ranks)} ranks that speak waited in the same place: a rank may be stuck"
-            " outside of any collective, or the network; nothing names it"
+        return say(
+            "all {count} ranks that speak waited in the same place: a rank may be stuck outside of"
+            " any collective, or the network; nothing names it",
+            count=len(ranks),
         )
-    return "nothing in these logs says who did not come"
+    return say("nothing in these logs says who did not come")
 
 
 def _errors(waits: Waits) -> Named:
@@ -171,7 +174,10 @@ def _errors(waits: Waits) -> Named:
     if not ranks:
         return Named()
     said = str(rows[0]["text"]).rpartition("thread terminated with exception: ")[2]
-    return Named(ranks, f"the watchdog of {listed(ranks)} ended by an error: {said[:120]}")
+    why = say(
+        "the watchdog of {ranks} ended by an error: {said}", ranks=listed(ranks), said=said[:120]
+    )
+    return Named(ranks, why)
 
 
 def _never_entered(primary: list[Wait], known: Evidence) -> tuple[Named, list[Wait]]:
@@ -220,20 +226,33 @@ def _behind(primary: Sequence[Wait], known: Evidence) -> Named:
     if len(named) * 2 > len(everybody):
         return Named(
             [],
-            f"{listed(everybody - named)} waited in number {last}, which {listed(named)} had not"
-            " reached: one side ran a collective that the other did not, and the logs do not say"
-            " which is right",
+            say(
+                "{waiting} waited in number {last}, which {behind} had not reached: one side ran a"
+                " collective that the other did not, and the logs do not say which is right",
+                waiting=listed(everybody - named),
+                last=last,
+                behind=listed(named),
+            ),
         )
     if absent:
         count = max(enqueued[rank] for rank in absent)
         return Named(
             sorted(named),
-            f"{listed(named)} never entered number {last}, the last one enqueued there is {count}",
+            say(
+                "{ranks} never entered number {last}, the last one enqueued there is {number}",
+                ranks=listed(named),
+                last=last,
+                number=count,
+            ),
         )
     mine = max(numbers[rank] for rank in behind)
-    return Named(
-        sorted(named), f"{listed(named)} waited in number {mine}, the others in number {last}"
+    why = say(
+        "{ranks} waited in number {mine}, the others in number {last}",
+        ranks=listed(named),
+        mine=mine,
+        last=last,
     )
+    return Named(sorted(named), why)
 
 
 def _by_report(known: Evidence) -> Named:
@@ -247,7 +266,8 @@ def _by_report(known: Evidence) -> Named:
         return Named()
     if world_size is not None and ranks[-1] >= world_size:
         return Named()
-    return Named(ranks, f"c10d's desync report says that {listed(ranks)} did not join")
+    why = say("c10d's desync report says that {ranks} did not join", ranks=listed(ranks))
+    return Named(ranks, why)
 
 
 def _by_dumps(known: Evidence) -> Named:
@@ -257,14 +277,24 @@ def _by_dumps(known: Evidence) -> Named:
         guid, number, last = next(iter(outside.values()))
         return Named(
             sorted(outside),
-            f"the dumps show that {listed(outside)} never entered number {number} of process group"
-            f" {guid}, its last one is {last}, and it waits in no other",
+            say(
+                "the dumps show that {ranks} never entered number {number} of process group"
+                " {guid}, its last one is {last}, and it waits in no other",
+                ranks=listed(outside),
+                number=number,
+                guid=guid,
+                last=last,
+            ),
         )
     missing = dumps.missing
     if missing and len(missing) * SILENT_SHARE <= len(dumps.members):
         return Named(
             missing,
-            f"{listed(missing)} wrote no flight-recorder dump, {len(dumps.ranks)} others did",
+            say(
+                "{ranks} wrote no flight-recorder dump, {others} others did",
+                ranks=listed(missing),
+                others=len(dumps.ranks),
+            ),
         )
     return Named()
 
@@ -293,7 +323,15 @@ def _silent(spoke: set[int], known: Evidence, among: Iterable[int]) -> Named:
     ranks = silent(spoke, known.config.get("world_size"), known.witnesses, among)
     if not ranks:
         return Named()
-    verb = "was" if len(ranks) == 1 else "were"
     told = set(ranks) <= known.waits.notified
-    how = f"{verb} only told of it" if told else "wrote no word of it"
-    return Named(ranks, f"{listed(spoke)} waited in vain, and {listed(ranks)} {how}")
+    how = (
+        say_n(
+            "{ranks} was only told of it",
+            "{ranks} were only told of it",
+            count=len(ranks),
+            ranks=listed(ranks),
+        )
+        if told
+        else say("{ranks} wrote no word of it", ranks=listed(ranks))
+    )
+    return Named(ranks, say("{ranks} waited in vain, and {how}", ranks=listed(spoke), how=how))

@@ -16,6 +16,7 @@ from hcp_logscan.analysis.clock import clock
 from hcp_logscan.analysis.skew import NO_SKEW
 from hcp_logscan.analysis.story import alike, kind_words
 from hcp_logscan.model.report import TimelineEntry
+from hcp_logscan.model.said import N_, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,10 +30,10 @@ MAX_SAVES: Final = 12
 """Checkpoints of one attempt that are shown: the first of them and the last."""
 
 _MARKS: Final = {
-    "training": "training starts",
-    "training_done": "training is done",
-    "planned_exit": "the trainer leaves on purpose",
-    "signal_exit": "the trainer leaves after a signal",
+    "training": N_("training starts"),
+    "training_done": N_("training is done"),
+    "planned_exit": N_("the trainer leaves on purpose"),
+    "signal_exit": N_("the trainer leaves after a signal"),
 }
 _ORDER: Final = {"progress": 0, "root": 1, "rejection": 1, "cascade": 2, "teardown": 4}
 
@@ -131,12 +132,17 @@ def _progress(
     kept = tables["checkpoints"].filter(mine & pl.col("kind").is_in(["saved", "loaded"]))
     kept = kept.unique(["kind", "iteration"], keep="first", maintain_order=True)
     for row in bounded(kept.to_dicts(), MAX_SAVES):
-        words = f"checkpoint of iteration {row['iteration']} {row['kind']}"
+        number = row["iteration"]
+        words = (
+            say("checkpoint of iteration {number} saved", number=number)
+            if row["kind"] == "saved"
+            else say("checkpoint of iteration {number} loaded", number=number)
+        )
         yield _job(row, f"checkpoint_{row['kind']}", words)
     steps = series.filter(mine & pl.col("finished")).drop_nulls("iteration").sort("iteration")
     ends = [steps.head(1), steps.tail(1)] if steps.height > 1 else [steps]
     for row in pl.concat(ends).iter_rows(named=True):
-        words = f"iteration {row['iteration']} finished"
+        words = say("iteration {number} finished", number=row["iteration"])
         yield _job(row, "iteration", words, clock(row["time"]) if "time" in row else None)
 
 

@@ -16,6 +16,7 @@ import polars as pl
 
 from hcp_logscan.analysis.runtime import LEVEL
 from hcp_logscan.model.report import RankGroups
+from hcp_logscan.model.said import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -138,7 +139,13 @@ def wrong(rows: Sequence[RankGroups]) -> list[str]:
         for level, members, expected in ((0, row.seen_l0, row.l0), (1, row.seen_l1, row.l1)):
             if members is not None and members != expected:
                 found.append(
-                    f"rank {row.rank} had the L{level} group {list(members)}; its place asks for"
-                    f" {list(expected)}"
+                    say(
+                        "rank {rank} had the L{level} group {members}; its place asks for"
+                        " {expected}",
+                        rank=row.rank,
+                        level=level,
+                        members=list(members),
+                        expected=list(expected),
+                    )
                 )
     return found

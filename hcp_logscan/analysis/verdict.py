@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hcp_logscan.analysis.config import requests_hcp
 from hcp_logscan.model.finding import Confidence, Evidence, Grade, Status, Verdict
+from hcp_logscan.model.said import N_, joined, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,8 +79,10 @@ def combine(evidence: Sequence[Evidence], ranks_seen: int) -> Combined:
         return Combined(status, "medium" if partial else "high")
     if not _same_subject(evidence):
         return Combined("mixed", "medium" if "B" in {active, inactive} else "high")
-    contradiction = (
-        f"evidence of grade {active} says active, evidence of grade {inactive} says inactive"
+    contradiction = say(
+        "evidence of grade {active} says active, evidence of grade {inactive} says inactive",
+        active=active,
+        inactive=inactive,
     )
     if active == inactive:
         runtime = (
@@ -107,20 +110,46 @@ def invalid(facts: Mapping[str, Any]) -> list[str]:
     wrong = []
     sizes, cp_size = facts["hcp_sizes"], facts["cp_size"]
     if facts["hcp_sizes_product"] is not None and facts["hcp_sizes_product"] != cp_size:
-        wrong.append(f"the product of the sizes {sizes} is not the context parallel size {cp_size}")
+        wrong.append(
+            say(
+                "the product of the sizes {sizes} is not the context parallel size {cp_size}",
+                sizes=sizes,
+                cp_size=cp_size,
+            )
+        )
     if facts["hcp_levels"] is not None and facts["hcp_levels"] != 2:
         wrong.append(
-            f"Transformer Engine needs exactly two levels, {sizes} has {facts['hcp_levels']}"
+            say(
+                "Transformer Engine needs exactly two levels, {sizes} has {hcp_levels}",
+                sizes=sizes,
+                hcp_levels=facts["hcp_levels"],
+            )
         )
     if cp_size and facts["seq_length"] and facts["seq_length"] % (2 * cp_size):
-        wrong.append(f"the sequence length {facts['seq_length']} is not divisible by {2 * cp_size}")
+        wrong.append(
+            say(
+                "the sequence length {seq_length} is not divisible by {twice}",
+                seq_length=facts["seq_length"],
+                twice=2 * cp_size,
+            )
+        )
     if facts["te_version_code"] is not None and facts["te_version_code"] < 1_012_000:
-        wrong.append(f"Transformer Engine {facts['te_version']} is older than 1.12.0")
+        wrong.append(
+            say(
+                "Transformer Engine {te_version} is older than 1.12.0",
+                te_version=facts["te_version"],
+            )
+        )
     heads, tp_size, inner = facts["query_groups"], facts["tp_size"], facts["hcp_a2a_size"]
     if heads and tp_size and inner and heads % (tp_size * inner):
         wrong.append(
-            f"the all-to-all size {inner} does not divide the {heads} key/value heads over TP"
-            f" {tp_size}"
+            say(
+                "the all-to-all size {inner} does not divide the {heads} key/value heads "
+                "over TP {tp_size}",
+                inner=inner,
+                heads=heads,
+                tp_size=tp_size,
+            )
         )
     return wrong
 
@@ -135,20 +164,28 @@ def _inconclusive(reason: str) -> _Decision:
 def _status(facts: Mapping[str, Any], combined: Combined) -> _Decision:
     """Status, confidence and reasons, in the order that the cases rule each other out."""
     if facts["rejections"] and not facts["iterations_finished"]:
-        reason = (
-            "The configuration was refused before the first iteration"
-            f" ({facts['rejection_check']}): {facts['rejection_text']}"
+        reason = say(
+            "The configuration was refused before the first iteration "
+            "({rejection_check}): {rejection_text}",
+            rejection_check=facts["rejection_check"],
+            rejection_text=facts["rejection_text"],
         )
         return "rejected", "high", [reason]
     if combined.status in {None, "active"} and _degenerate(facts):
         flat = "p2p" if facts["hcp_a2a_size"] == 1 else "a2a"
-        reason = (
-            f"The sizes {facts['hcp_sizes']} have a level of size 1: Transformer Engine runs flat"
-            f" {flat}. Context parallelism is on, but it is not hierarchical."
+        reason = say(
+            "The sizes {hcp_sizes} have a level of size 1: Transformer Engine runs flat "
+            "{flat}. Context parallelism is on, but it is not hierarchical.",
+            hcp_sizes=facts["hcp_sizes"],
+            flat=flat,
         )
         return "degenerate", "high", [reason]
     if combined.status is not None:
-        reasons = [f"Contradiction: {combined.contradiction}."] if combined.contradiction else []
+        reasons = (
+            [say("Contradiction: {contradiction}.", contradiction=combined.contradiction)]
+            if combined.contradiction
+            else []
+        )
         return combined.status, combined.confidence, reasons
     return _by_configuration(facts)
 
@@ -168,47 +205,63 @@ def _by_configuration(facts: Mapping[str, Any]) -> _Decision:
     """The status where no evidence decides: what was asked for, if that can be seen."""
     cp_size, comm, sizes_set = facts["cp_size"], facts["cp_comm_type"], facts["hcp_sizes_set"]
     if cp_size == 1:
-        return "not_requested", "high", ["The context parallel size is 1."]
+        return "not_requested", "high", [say("The context parallel size is 1.")]
     if other := facts["cp_implementation"]:
         return _by_another(other, cp_size, requested=requests_hcp(comm))
     if comm is not None and not requests_hcp(comm) and sizes_set is False:
-        reason = f"cp_comm_type is {comm} and no hierarchical sizes are set."
+        reason = say("cp_comm_type is {comm} and no hierarchical sizes are set.", comm=comm)
         return "not_requested", "high", [reason]
     if comm is None and sizes_set is None:
-        seen = f" (context parallel size {cp_size})" if cp_size else ""
+        seen = say(" (context parallel size {cp_size})", cp_size=cp_size) if cp_size else ""
         return _inconclusive(
-            f"The configuration is not visible in these logs{seen}: neither cp_comm_type nor the"
-            " hierarchical sizes stand in them."
+            say(
+                "The configuration is not visible in these logs{seen}: neither cp_comm_type "
+                "nor the hierarchical sizes stand in them.",
+                seen=seen,
+            )
         )
     if facts["config_complete"] is not True:
         return _inconclusive(
-            "The configuration block is cut off or missing: what it does not show is unknown, not"
-            " absent."
+            say(
+                "The configuration block is cut off or missing: what it does not show is "
+                "unknown, not absent."
+            )
         )
     if not facts["iterations_finished"]:
         return _inconclusive(
-            "No iteration finished in these logs: what was configured was never exercised."
+            say("No iteration finished in these logs: what was configured was never exercised.")
         )
     if not requests_hcp(comm):
-        return _inconclusive("The configuration does not say what was asked for.")
+        return _inconclusive(say("The configuration does not say what was asked for."))
     if sizes_set is None or cp_size is None:
-        return _inconclusive("The hierarchical sizes or the CP size are not visible.")
+        return _inconclusive(say("The hierarchical sizes or the CP size are not visible."))
     if wrong := invalid(facts):
         return _inconclusive(
-            f"Iterations finished although {'; '.join(wrong)}: this configuration cannot have run"
-            " as shown."
+            say(
+                "Iterations finished although {wrong}: this configuration cannot have run as "
+                "shown.",
+                wrong=joined("; ", wrong),
+            )
         )
     return (
         "unconfirmed",
         "low",
         [
             (
-                f"Configured correctly (CP {cp_size} = {facts['hcp_sizes']}, {comm}), and"
-                f" {facts['iterations_finished']} iterations finished."
+                say(
+                    "Configured correctly (CP {cp_size} = {hcp_sizes}, {comm}), and "
+                    "{iterations_finished} iterations finished.",
+                    cp_size=cp_size,
+                    hcp_sizes=facts["hcp_sizes"],
+                    comm=comm,
+                    iterations_finished=facts["iterations_finished"],
+                )
             ),
             (
-                "A log at default level holds only intent: no runtime channel was switched on, so"
-                " nothing in it can prove that the hierarchical groups carried traffic."
+                say(
+                    "A log at default level holds only intent: no runtime channel was switched "
+                    "on, so nothing in it can prove that the hierarchical groups carried traffic."
+                )
             ),
         ],
     )
@@ -216,23 +269,29 @@ def _by_configuration(facts: Mapping[str, Any]) -> _Decision:
 
 def _by_another(other: str, cp_size: int | None, *, requested: bool) -> _Decision:
     """The status where context parallelism is not Megatron-Core's."""
-    size = f" of size {cp_size}" if cp_size else ""
-    words = f"Context parallelism{size} is not Megatron-Core's but another one: {other}."
+    size = say(" of size {cp_size}", cp_size=cp_size) if cp_size else ""
+    words = say(
+        "Context parallelism{size} is not Megatron-Core's but another one: {other}.",
+        size=size,
+        other=other,
+    )
     if requested:
-        return _inconclusive(f"{words} What a2a+p2p means to it is not known.")
-    return "not_requested", "high", [f"{words} It has no hierarchical groups."]
+        return _inconclusive(say("{words} What a2a+p2p means to it is not known.", words=words))
+    return "not_requested", "high", [say("{words} It has no hierarchical groups.", words=words)]
 
 
 _SUMMARY: Final[Mapping[str, str]] = {
-    "active": "Hierarchical context parallelism was on.",
-    "inactive": "Hierarchical context parallelism was requested and was OFF.",
-    "degenerate": "Context parallelism was on, but not hierarchical: one level has size 1.",
-    "mixed": "Hierarchical context parallelism was on in one place and off in another.",
-    "rejected": "The stack refused the configuration; nothing was trained.",
-    "unconfirmed": "Hierarchical context parallelism is configured correctly; these logs cannot"
-    " confirm that it ran.",
-    "not_requested": "Hierarchical context parallelism was not requested.",
-    "inconclusive": "These logs cannot tell whether hierarchical context parallelism was on.",
+    "active": N_("Hierarchical context parallelism was on."),
+    "inactive": N_("Hierarchical context parallelism was requested and was OFF."),
+    "degenerate": N_("Context parallelism was on, but not hierarchical: one level has size 1."),
+    "mixed": N_("Hierarchical context parallelism was on in one place and off in another."),
+    "rejected": N_("The stack refused the configuration; nothing was trained."),
+    "unconfirmed": N_(
+        "Hierarchical context parallelism is configured correctly; these logs cannot "
+        "confirm that it ran."
+    ),
+    "not_requested": N_("Hierarchical context parallelism was not requested."),
+    "inconclusive": N_("These logs cannot tell whether hierarchical context parallelism was on."),
 }
 
 
@@ -241,37 +300,45 @@ def _summary(status: Status, facts: Mapping[str, Any]) -> str:
         return _SUMMARY[status]
     cp_size = facts["cp_size"]
     if requests_hcp(facts["cp_comm_type"]) and cp_size:
-        return (
-            f"{_SUMMARY[status]} Each rank attended only to its own 1/{cp_size} of the sequence:"
-            f" the gradients are wrong and the printed throughput is too high."
+        return say(
+            "{summary} Each rank attended only to its own 1/{cp_size} of the sequence: "
+            "the gradients are wrong and the printed throughput is too high.",
+            summary=_SUMMARY[status],
+            cp_size=cp_size,
         )
-    return f"{_SUMMARY[status]} Attention used flat context parallelism."
+    return say("{summary} Attention used flat context parallelism.", summary=_SUMMARY[status])
 
 
 def rerun_recipe(facts: Mapping[str, Any]) -> tuple[str, ...]:
     """What to switch on for a few iterations, so that the next log can tell."""
     steps = [
         (
-            "Rerun 2 to 5 iterations with NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2 TORCH_CPP_LOG_LEVEL=INFO"
-            " set on"
-            " every rank."
+            say(
+                "Rerun 2 to 5 iterations with NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2 "
+                "TORCH_CPP_LOG_LEVEL=INFO set on every rank."
+            )
         ),
         (
-            "Where torch is older than 2.4 or Megatron-Core older than 0.11, add NCCL_DEBUG=INFO:"
-            " process groups carry no description there."
+            say(
+                "Where torch is older than 2.4 or Megatron-Core older than 0.11, add "
+                "NCCL_DEBUG=INFO: process groups carry no description there."
+            )
         ),
         (
-            "Keep the stdout and stderr of every rank (torchrun --log-dir DIR --tee 3); under Ray"
-            " also set"
-            " RAY_DEDUP_LOGS=0."
+            say(
+                "Keep the stdout and stderr of every rank (torchrun --log-dir DIR --tee 3); "
+                "under Ray also set RAY_DEDUP_LOGS=0."
+            )
         ),
-        "Scan again with --expect active.",
+        say("Scan again with --expect active."),
     ]
     if facts["cp_comm_type"] is None or facts["config_complete"] is not True:
         steps.insert(
             0,
-            "Keep rank 0's start-up output to the end of the configuration block, or the saved run"
-            " configuration beside the logs.",
+            say(
+                "Keep rank 0's start-up output to the end of the configuration block, or the "
+                "saved run configuration beside the logs."
+            ),
         )
     return tuple(steps)
 
@@ -281,28 +348,39 @@ def _gpu_step(facts: Mapping[str, Any]) -> tuple[str, ...]:
     if facts["tflops_median"] is None or facts["peak_bound_tflops"] is not None:
         return ()
     missing = (
-        "no dense peak is known for this GPU"
+        say("no dense peak is known for this GPU")
         if facts["gpu"]
-        else "these logs do not name the GPU, so whether the printed throughput is possible could"
-        " not be judged"
+        else say(
+            "these logs do not name the GPU, so whether the printed throughput is "
+            "possible could not be judged"
+        )
     )
     advice = (
-        "--peak-tflops X" if facts["gpu"] else "--gpu NAME, or print `nvidia-smi -L` in the job"
+        "--peak-tflops X"
+        if facts["gpu"]
+        else say("--gpu NAME, or print `nvidia-smi -L` in the job")
     )
-    return (f"For the throughput: {missing}. Scan again with {advice}.",)
+    return (
+        say(
+            "For the throughput: {missing}. Scan again with {advice}.",
+            missing=missing,
+            advice=advice,
+        ),
+    )
 
 
-_PLURAL: Final = (
-    "HIERARCHICAL_CONTEXT_PARALLEL_GROUPS: stock Megatron never prints this name (it is a Python"
-    " global), so its absence proves nothing."
+_PLURAL: Final = N_(
+    "HIERARCHICAL_CONTEXT_PARALLEL_GROUPS: stock Megatron never prints this name "
+    "(it is a Python global), so its absence proves nothing."
 )
 _SILENT: Final[Mapping[str, str]] = {
-    "c10d": "c10d: no line with a process group description (TORCH_CPP_LOG_LEVEL=INFO was off,"
-    " or the"
-    " backend is gloo).",
-    "te_debug": "Transformer Engine: no attention debug line (NVTE_DEBUG was off).",
-    "flight_recorder": "Flight recorder: no dump was read.",
-    "nccl": "NCCL: no communicator line was read.",
+    "c10d": N_(
+        "c10d: no line with a process group description (TORCH_CPP_LOG_LEVEL=INFO "
+        "was off, or the backend is gloo)."
+    ),
+    "te_debug": N_("Transformer Engine: no attention debug line (NVTE_DEBUG was off)."),
+    "flight_recorder": N_("Flight recorder: no dump was read."),
+    "nccl": N_("NCCL: no communicator line was read."),
 }
 
 
@@ -344,21 +422,33 @@ def verdict(
     if wrong_groups and status == "active":
         confidence = "low"
     if wrong_groups:
-        more = f" (and {len(wrong_groups) - 1} more)" if len(wrong_groups) > 1 else ""
-        reasons = [*reasons, f"Wrong membership: {wrong_groups[0]}{more}."]
+        more = (
+            say(" (and {count} more)", count=len(wrong_groups) - 1) if len(wrong_groups) > 1 else ""
+        )
+        reasons = [
+            *reasons,
+            say("Wrong membership: {wrong}{more}.", wrong=wrong_groups[0], more=more),
+        ]
     deciding = [piece for piece in evidence if piece.says == status and piece.grade != "C"]
     reasons = [*reasons, *dict.fromkeys(piece.explanation for piece in deciding)]
     symptoms = [piece.explanation for piece in evidence if piece.channel == "throughput"]
     reasons += symptoms if status != "active" else []
     if status == "inactive" and facts["iterations_finished"]:
         reasons.append(
-            f"{facts['iterations_finished']} iterations finished, so no check stopped it."
+            say(
+                "{iterations_finished} iterations finished, so no check stopped it.",
+                iterations_finished=facts["iterations_finished"],
+            )
         )
     shown = _capped(evidence)
     if len(shown) < len(evidence):
         reasons.append(
-            f"{len(evidence)} pieces of evidence; {len(shown)} of them are listed, the first and"
-            " last of each kind."
+            say(
+                "{count} pieces of evidence; {shown} of them are listed, the first and last "
+                "of each kind.",
+                count=len(evidence),
+                shown=len(shown),
+            )
         )
     speaking = [piece for piece in evidence if piece.says != "neutral" and piece.grade != "C"]
     counted = speaking if status == "mixed" else deciding

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import polars as pl
 
 from hcp_logscan.model.report import MAX_WORLD
+from hcp_logscan.model.said import N_
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,11 +29,11 @@ _DEFAULT: Final = "default_pg"
 _LAST_RANK_PRINTS: Final = frozenset({"megatron"})
 
 SAID_BY: Final = {
-    "args_dump": "the argument dump",
-    "world_size_line": "its start-up line",
-    "device_mesh": "its device mesh",
-    "launcher": "the launcher",
-    "mllog": "MLPerf's log lines",
+    "args_dump": N_("the argument dump"),
+    "world_size_line": N_("its start-up line"),
+    "device_mesh": N_("its device mesh"),
+    "launcher": N_("the launcher"),
+    "mllog": N_("MLPerf's log lines"),
     "progress": "progress.txt",
 }
 """Source of a configured value -> who says it."""
@@ -51,8 +52,8 @@ def said_by(known: Config) -> str | None:
         return None
     place = known.places.get("world_size")
     if place is None:
-        return "the product of the parallel sizes"
-    return SAID_BY.get(place.source, "the configuration")
+        return N_("the product of the parallel sizes")
+    return SAID_BY.get(place.source, N_("the configuration"))
 
 
 def proven(
@@ -80,11 +81,11 @@ def _groups(events: Mapping[str, pl.DataFrame]) -> Iterator[World]:
         & (pl.col("description").is_null() | pl.col("description").is_in([_DEFAULT, "undefined"]))
     )
     for size in created["size"].drop_nulls().unique().sort():
-        yield World(int(size), "c10d's first process group")
+        yield World(int(size), N_("c10d's first process group"))
     dumped = events["dump_groups"].filter(pl.col("description") == _DEFAULT)
     for size in dumped["ranks"].list.len().drop_nulls().unique().sort():
         if size:
-            yield World(int(size), "flight-recorder dumps")
+            yield World(int(size), N_("flight-recorder dumps"))
 
 
 def _last_rank(lines: pl.DataFrame, seen: Sequence[int]) -> Iterator[World]:
@@ -93,7 +94,7 @@ def _last_rank(lines: pl.DataFrame, seen: Sequence[int]) -> Iterator[World]:
     if len(ranks) != 1 or ranks[0] is None or ranks[0] < 1:
         return
     if list(seen) == list(range(ranks[0] + 1)):
-        yield World(ranks[0] + 1, "the rank that prints the iterations, which is the last one")
+        yield World(ranks[0] + 1, N_("the rank that prints the iterations, which is the last one"))
 
 
 def _divides(known: Mapping[str, Any], size: int) -> bool:

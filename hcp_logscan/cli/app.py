@@ -17,7 +17,7 @@ import typer
 from hcp_logscan._version import __version__
 from hcp_logscan.cli import complete
 from hcp_logscan.cli.gate import EXIT_CLEAN, EXIT_INTERRUPTED, EXIT_USAGE, FailOn, Gate
-from hcp_logscan.cli.show import Charts, Shown, complain, emit, printing
+from hcp_logscan.cli.show import Charts, Language, Shown, complain, emit, printing
 from hcp_logscan.model.errors import HcpLogscanError, UsageError
 from hcp_logscan.model.finding import STATUSES
 from hcp_logscan.model.report import MAX_WORLD
@@ -262,6 +262,13 @@ def run(
         Charts,
         typer.Option(help="Charts of the HTML report; static keeps the file small."),
     ] = Charts.INTERACTIVE,
+    lang: Annotated[
+        Language,
+        typer.Option(
+            help="Language of the summary, of HTML, Markdown and the triage table. Log text, error"
+            " messages and what other programs read (json, sarif, xml, parquet) are as they are."
+        ),
+    ] = Language.EN,
     strict: Annotated[
         bool,
         typer.Option(
@@ -331,7 +338,7 @@ def run(
             outputs = _outputs(output)
             with demo_run() as path:
                 report = _scan(str(path), redact=redact.value)
-            failed = emit(report, shown, outputs, Gate().wishes(charts.value))
+            failed = emit(report, shown, outputs, Gate().wishes(charts.value, lang.value))
             raise typer.Exit(EXIT_USAGE if failed else EXIT_CLEAN)
         elif not run_dirs:
             raise UsageError("no RUN_DIR given. Try: hcp-logscan --demo, or hcp-logscan --help.")
@@ -383,15 +390,17 @@ def run(
                     selection=selection,
                     workers=workers,
                     redact=redact.value,
+                    lang=lang.value,
                 )
                 raise typer.Exit(code)
             if len(runs) > 1:
-                wanted = Wanted(gate, shown, folders(output, shown), charts, redact.value)
+                into = folders(output, shown)
+                wanted = Wanted(gate, shown, into, charts, redact.value, lang.value)
                 code = triage(runs, scan_run, wanted, selection=selection, workers=workers)
                 raise typer.Exit(code)
             outputs = _outputs(output)
             report = scan_run(runs[0])
-            failed = emit(report, shown, outputs, gate.wishes(charts.value))
+            failed = emit(report, shown, outputs, gate.wishes(charts.value, lang.value))
             code = gate.code(report)
             raise typer.Exit(EXIT_USAGE if failed else code)
 

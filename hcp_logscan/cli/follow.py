@@ -19,6 +19,7 @@ import typer
 from hcp_logscan.cli.gate import EXIT_USAGE
 from hcp_logscan.cli.show import Shown, complain, console, show, write
 from hcp_logscan.model.errors import NothingUnderstoodError, SourceError, UsageError
+from hcp_logscan.model.said import N_
 from hcp_logscan.sources import reader
 from hcp_logscan.sources.discover import discover
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from hcp_logscan.cli.triage import ScanRun
     from hcp_logscan.engine.follow import Follower
     from hcp_logscan.model.report import RedactionLevel
+    from hcp_logscan.reporting.tongue import Lang
     from hcp_logscan.sources.discover import Selection
 
 INTERVAL_S: Final = 2.0
@@ -77,6 +79,7 @@ def follow(
     selection: Selection,
     workers: int | None,
     redact: RedactionLevel,
+    lang: Lang = "en",
 ) -> int:
     """Follow a run until a finding stops it or Ctrl-C; write the report; the exit code.
 
@@ -84,7 +87,7 @@ def follow(
     at a second Ctrl-C.
     """
     look = _Look(run_dir, scan_run, selection, workers, redact)
-    with _stoppable() as stop, _screen(shown) as screen:
+    with _stoppable() as stop, _screen(shown, lang) as screen:
         last = False
         while True:
             began = time.monotonic()
@@ -98,8 +101,8 @@ def follow(
         assert look.trouble is not None
         raise look.trouble
     if shown is not Shown.TEXT or screen.printed is not look.report:
-        show(look.report, shown)
-    failed = write(look.report, shown, outputs, gate.wishes(charts.value))
+        show(look.report, shown, lang)
+    failed = write(look.report, shown, outputs, gate.wishes(charts.value, lang))
     code = gate.code(look.report)
     return EXIT_USAGE if failed else code
 
@@ -200,12 +203,12 @@ class _Screen:
 
 
 @contextmanager
-def _screen(shown: Shown) -> Iterator[_Screen]:
+def _screen(shown: Shown, lang: Lang) -> Iterator[_Screen]:
     """In place on a terminal, else printed anew; nothing where a document is asked for."""
     if shown is not Shown.TEXT:
         yield _Screen()
     elif not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
-        yield _Paper()
+        yield _Paper(lang)
     else:
         from rich.live import Live
 
@@ -217,13 +220,14 @@ def _screen(shown: Shown) -> Iterator[_Screen]:
             redirect_stderr=False,
         )
         with live:
-            yield _InPlace(live)
+            yield _InPlace(live, lang)
 
 
 class _Paper(_Screen):
     """Prints the summary when the verdict, the findings or the state of an attempt changed."""
 
-    def __init__(self) -> None:
+    def __init__(self, lang: Lang) -> None:
+        self._lang = lang
         self._status: object = None
         self._trouble = ""
 
@@ -237,7 +241,7 @@ class _Paper(_Screen):
             return
         if self.printed is not None:
             typer.echo()
-        show(report, Shown.TEXT)
+        show(report, Shown.TEXT, self._lang)
         sys.stdout.flush()
         self._status, self.printed = status, report
 
@@ -256,7 +260,8 @@ def _status(report: Report) -> object:
 class _InPlace(_Screen):
     """Keeps the summary up to date; what the terminal has no room for is cut."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: Live, lang: Lang) -> None:
+        self._lang = lang
         self._live = live
         self._report: Report | None = None
         self._drawn: object = None
@@ -266,18 +271,20 @@ class _InPlace(_Screen):
         from rich.text import Text
 
         from hcp_logscan.reporting.safe import one_line
-        from hcp_logscan.reporting.text import render_text
+        from hcp_logscan.reporting.text import render_text, where_line
 
         screen = self._live.console
         said = "" if look.trouble is None else one_line(str(look.trouble))
         if look.report is self._report and (said, screen.size) == self._drawn:
             return
         self._report, self._drawn = look.report, (said, screen.size)
-        head = [Text("following; Ctrl-C writes the report and ends", style="dim")]
+        lang = self._lang
+        follows = where_line(N_("following; Ctrl-C writes the report and ends"), lang)
+        head = [Text(follows, style="dim")]
         if said:
-            head.append(Text(f"waiting: {said}"))
+            head.append(Text(where_line(N_("waiting: {said}"), lang, said=said)))
         if look.report is not None:
             colours = screen.color_system is not None and not screen.no_color
-            text = render_text(look.report.data, width=screen.width, color=colours)
+            text = render_text(look.report.data, width=screen.width, color=colours, lang=self._lang)
             head.append(Text.from_ansi(text))
         self._live.update(Group(*head), refresh=True)

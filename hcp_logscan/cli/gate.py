@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from hcp_logscan.api import Report
     from hcp_logscan.model.finding import Finding
+    from hcp_logscan.reporting.tongue import Lang
 
 EXIT_CLEAN: Final = 0
 EXIT_FINDINGS: Final = 1
@@ -41,10 +42,12 @@ class Gate:
     fail_on: FailOn = FailOn.ERROR
     strict: bool = False
 
-    def wishes(self, charts: Literal["interactive", "static"] = "interactive") -> Wishes:
+    def wishes(
+        self, charts: Literal["interactive", "static"] = "interactive", lang: Lang = "en"
+    ) -> Wishes:
         """The same, as reports need it."""
         fail_on = next((name for name in SEVERITIES if name == self.fail_on.value), None)
-        return Wishes(charts, self.statuses, fail_on, self.strict)
+        return Wishes(charts, self.statuses, fail_on, self.strict, lang)
 
     def stopping(self, report: Report) -> Iterator[Finding]:
         """Findings at or above --fail-on."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hcp_logscan.api import Report
+    from hcp_logscan.reporting.tongue import Lang
     from hcp_logscan.reporting.wishes import Wishes
 
 REPORTS: Final = Path("reports")
@@ -34,6 +35,13 @@ class Shown(StrEnum):
     NONE = "none"
 
 
+class Language(StrEnum):
+    """Language of what people read."""
+
+    EN = "en"
+    ZH = "zh"
+
+
 class Charts(StrEnum):
     """Charts of the HTML report."""
 
@@ -45,29 +53,31 @@ def emit(report: Report, shown: Shown, outputs: Sequence[Path], wishes: Wishes) 
     """Print, then write; True if one of both failed. Neither waits for the other."""
     unprinted = False
     try:
-        show(report, shown)
+        show(report, shown, wishes.lang)
     except OutputError as error:
         complain(str(error))
         unprinted = True
     return write(report, shown, outputs, wishes) or unprinted
 
 
-def show(report: Report, shown: Shown) -> None:
+def show(report: Report, shown: Shown, lang: Lang) -> None:
     """Print what standard output shows. Raises OutputError where it takes no more."""
     if shown is Shown.JSON:
         print_document(report.to_json())
     elif shown is Shown.MD:
-        print_document(report.to_markdown())
+        print_document(report.to_markdown(lang=lang))
     elif shown is Shown.TEXT:
         from hcp_logscan.reporting.text import print_text
 
         with printing():
-            print_text(report.data, console())
+            print_text(report.data, console(), lang=lang)
 
 
 def write(report: Report, shown: Shown, outputs: Sequence[Path], wishes: Wishes) -> bool:
     """Write the reports asked for, else the default one; True if one could not be written."""
     from hcp_logscan.cli.write import default_path, write_report
+    from hcp_logscan.model.said import N_
+    from hcp_logscan.reporting.text import where_line
 
     failed = False
     written: list[Path] = []
@@ -83,7 +93,7 @@ def write(report: Report, shown: Shown, outputs: Sequence[Path], wishes: Wishes)
             failed = True
     if shown is Shown.TEXT:
         for path in written:
-            typer.echo(f"Report: {path}")
+            typer.echo(where_line(N_("Report: {path}"), wishes.lang, path=path))
     return failed
 
 

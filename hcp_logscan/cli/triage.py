@@ -14,6 +14,7 @@ from hcp_logscan.cli.show import REPORTS, Shown, complain, console, print_docume
 from hcp_logscan.cli.write import default_path, write_report, write_whole
 from hcp_logscan.engine.pool import begun_each, workers_for_all
 from hcp_logscan.model.errors import HcpLogscanError, OutputError, RuleError, UsageError
+from hcp_logscan.model.said import N_
 from hcp_logscan.sources import reader
 from hcp_logscan.sources.discover import discover, run_name
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hcp_logscan.cli.show import Charts
     from hcp_logscan.engine.pool import Begun
     from hcp_logscan.model.report import RedactionLevel, ReportData
+    from hcp_logscan.reporting.tongue import Lang
     from hcp_logscan.reporting.triage import Row
     from hcp_logscan.sources.discover import Discovered, Selection
 
@@ -51,6 +53,7 @@ class Wanted:
 
     charts: Charts
     redact: RedactionLevel
+    lang: Lang = "en"
 
 
 def distinct(run_dirs: Iterable[str]) -> list[str]:
@@ -161,7 +164,9 @@ class _Book:
         name = self._named(report.data.run.name, argument)
         code = self._wanted.gate.code(report, name)
         links = [self._written(report, folder, name) for folder in self._wanted.folders]
-        row = judged(report.data, name, argument, code, next(filter(None, links), ""))
+        row = judged(
+            report.data, name, argument, code, next(filter(None, links), ""), self._wanted.lang
+        )
         self._rows.append((row, report.data if self._wanted.shown is Shown.JSON else None))
 
     def refuse(self, argument: int, name: str, error: HcpLogscanError) -> None:
@@ -187,7 +192,9 @@ class _Book:
         path = default_path(folder, name, self._taken)
         self._taken.add(str(path).casefold())
         try:
-            write_report(report, path, self._wanted.gate.wishes(self._wanted.charts.value))
+            write_report(
+                report, path, self._wanted.gate.wishes(self._wanted.charts.value, self._wanted.lang)
+            )
         except HcpLogscanError as error:
             complain(str(error))
             self._failed = True
@@ -197,6 +204,7 @@ class _Book:
     def close(self, run_dirs: Sequence[str]) -> int:
         """Print the table and write the index; the exit code."""
         from hcp_logscan.reporting import triage as table
+        from hcp_logscan.reporting.text import where_line
 
         rows = table.worst_first(row for row, _ in self._rows)
         try:
@@ -206,7 +214,7 @@ class _Book:
             self._failed = True
         for path in self._indexed(rows):
             if self._wanted.shown is Shown.TEXT:
-                typer.echo(f"Reports: {path}")
+                typer.echo(where_line(N_("Reports: {path}"), self._wanted.lang, path=path))
         code = table.exit_code(row.exit_code for row in rows)
         return EXIT_USAGE if self._failed else code
 
@@ -219,19 +227,26 @@ class _Book:
         if shown is Shown.JSON:
             print_document(table.triage_document([(row, kept[row.argument]) for row in rows]))
         elif shown is Shown.MD:
-            print_document(table.triage_markdown(rows))
+            print_document(table.triage_markdown(rows, lang=self._wanted.lang))
         elif shown is Shown.TEXT:
             with printing():
-                table.print_triage(rows, console())
+                table.print_triage(rows, console(), lang=self._wanted.lang)
                 self._tell_apart(run_dirs)
 
     def _tell_apart(self, run_dirs: Sequence[str]) -> None:
         from hcp_logscan.model.safe import one_line
         from hcp_logscan.reporting.redact import redact_text
+        from hcp_logscan.reporting.text import where_line
 
         for name, argument in self._clashed.items():
             path = redact_text(run_dirs[argument - 1], self._wanted.redact)
-            typer.echo(f"{one_line(name)} is {one_line(path)}")
+            said = where_line(
+                N_("{name} is {path}"),
+                self._wanted.lang,
+                name=one_line(name),
+                path=one_line(path),
+            )
+            typer.echo(said)
 
     def _indexed(self, rows: Sequence[Row]) -> Iterator[Path]:
         """Write an index into every folder; those that could be written."""
@@ -239,7 +254,7 @@ class _Book:
 
         for path in self._indexes:
             try:
-                write_whole(path, triage_index(rows))
+                write_whole(path, triage_index(rows, lang=self._wanted.lang))
             except HcpLogscanError as error:
                 complain(str(error))
                 self._failed = True

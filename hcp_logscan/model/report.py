@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Suppressed,
         Verdict,
     )
+    from hcp_logscan.model.said import Said
 
 SCHEMA: Final = "hcp-logscan/report/v1"
 """The `schema` member of the JSON report; it changes only with an incompatible change."""
@@ -451,3 +452,6 @@ class ReportData:
 
     suppressed: tuple[Suppressed, ...] = ()
     "Findings that a user accepts, with the reason, worst first: none of them is in `findings`."
+
+    said: Mapping[str, Said] = field(default_factory=dict)
+    "How texts above were put together, for `reporting.translate`; as redacted as they are."

@@ -21,9 +21,9 @@ Renderer = Callable[[ReportData, Wishes], Rendered]
 """A pure function: the same report gives the same bytes."""
 
 RENDERERS: Final[Mapping[str, Renderer]] = {
-    ".html": lambda data, wishes: render_html(data, charts=wishes.charts),
+    ".html": lambda data, wishes: render_html(data, charts=wishes.charts, lang=wishes.lang),
     ".json": lambda data, _: render_json(data),
-    ".md": lambda data, _: render_markdown(data),
+    ".md": lambda data, wishes: render_markdown(data, lang=wishes.lang),
     ".parquet": render_parquet,
     ".sarif": render_sarif,
     ".xml": render_junit,

@@ -8,18 +8,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hcp_logscan.model.said import N_
 from hcp_logscan.reporting import words
 from hcp_logscan.reporting.safe import cut
+from hcp_logscan.reporting.tongue import Spoken, _, n_
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from hcp_logscan.model.comparison import Comparison, ConfigDifference, Window, WindowName
 
-NOT_STATED: Final = "not stated"
+NOT_STATED: Final = N_("not stated")
 WINDOWS: Final[tuple[WindowName, ...]] = ("early", "middle", "late")
-ORDER_ALONE: Final = "order of lines"
+WINDOW_WORDS: Final[Mapping[str, str]] = Spoken(
+    {"early": N_("early"), "middle": N_("middle"), "late": N_("late")}
+)
+ORDER_ALONE: Final = N_("order of lines")
+_WORDS: Final = (
+    N_("iteration"),
+    N_("consumed samples"),
+    N_("context parallelism"),
+    N_("parallelism"),
+    N_("precision"),
+    N_("sequence"),
+    N_("model shape"),
+    N_("batch"),
+    N_("recompute"),
+    N_("versions and hardware"),
+    N_("other"),
+)
+"""How runs are aligned, and why a setting matters: words of the analysis, shown translated."""
 
 _DOUBTED: Final = frozenset({"inactive", "mixed", "degenerate", "rejected"})
 """Verdicts of a baseline that say that it is no good one."""
@@ -39,9 +58,9 @@ def _whole(value: float | None) -> str:
 METRICS: Final[tuple[tuple[str, str, Callable[[float | None], str]], ...]] = (
     ("tokens_per_s_per_gpu", "tokens/s/GPU", _whole),
     ("tflops_per_gpu", "TFLOP/s/GPU", words.fixed),
-    ("step_ms", "step time", words.milliseconds),
-    ("lm_loss", "loss", words.loss),
-    ("grad_norm", "gradient norm", words.loss),
+    ("step_ms", N_("step time"), words.milliseconds),
+    ("lm_loss", N_("loss"), words.loss),
+    ("grad_norm", N_("gradient norm"), words.loss),
 )
 """Column of the iterations -> how it is called, and how its values are shown."""
 
@@ -90,17 +109,21 @@ def times(ratio: float) -> str:
 def title(found: Comparison) -> str:
     """`good (job 12)`."""
     name = cut(found.name, _NAME)
-    return f"{name} (job {cut(found.job, _NAME)})" if found.job else name
+    return _("{name} (job {job})", name=name, job=cut(found.job, _NAME)) if found.job else name
 
 
 def headline(found: Comparison) -> str:
     """What was laid beside each other, and how."""
     if found.aligned_by is None:
-        return "no iterations that both logged can be laid beside each other"
+        return _("no iterations that both logged can be laid beside each other")
     many = words.plural(found.iterations, "iteration")
     if found.aligned_by == ORDER_ALONE:
-        return f"{many} laid beside each other in the order of their lines, for speed only"
-    return f"{many} laid beside each other by {found.aligned_by}"
+        return _(
+            "{many} laid beside each other in the order of their lines, for speed only", many=many
+        )
+    return _(
+        "{many} laid beside each other by {aligned_by}", many=many, aligned_by=_(found.aligned_by)
+    )
 
 
 def rows(found: Comparison) -> list[Row]:
@@ -110,7 +133,7 @@ def rows(found: Comparison) -> list[Row]:
         by_window = {w.window: w for w in found.windows if w.metric == metric}
         if by_window:
             thirds = (by_window.get(window) for window in WINDOWS)
-            table.append(Row(name, tuple(_cell(third, show) for third in thirds)))
+            table.append(Row(_(name), tuple(_cell(third, show) for third in thirds)))
     return table
 
 
@@ -118,15 +141,21 @@ def _cell(window: Window | None, show: Callable[[float | None], str]) -> Cell | 
     if window is None:
         return None
     low, high = times(window.low), times(window.high)
-    spread = f"{low} to {high}" if low != high else ""
-    both = f"{show(window.median)} against {show(window.baseline_median)}"
+    spread = _("{low} to {high}", low=low, high=high) if low != high else ""
+    both = _(
+        "{value} against {other}", value=show(window.median), other=show(window.baseline_median)
+    )
     return Cell(times(window.ratio), spread, both)
 
 
 def line(row: Row) -> str:
     """`0.98× early, 0.92× middle, 0.85× late`."""
     pairs = zip(row.cells, WINDOWS, strict=True)
-    return ", ".join(f"{cell.ratio} {window}" for cell, window in pairs if cell)
+    return _(", ").join(
+        _("{ratio} {third}", ratio=cell.ratio, third=WINDOW_WORDS[window])
+        for cell, window in pairs
+        if cell
+    )
 
 
 def spans(found: Comparison) -> dict[WindowName, str]:
@@ -141,7 +170,11 @@ def spans(found: Comparison) -> dict[WindowName, str]:
         if first is None or last is None:
             named[window] = ""
         else:
-            named[window] = f"{first:,}" if first == last else f"{first:,} to {last:,}"
+            named[window] = (
+                f"{first:,}"
+                if first == last
+                else _("{first:,} to {last:,}", first=first, last=last)
+            )
     return named
 
 
@@ -150,16 +183,23 @@ def notes(found: Comparison) -> list[str]:
     lines: list[str] = []
     if found.status in _DOUBTED:
         word = words.STATUS_WORDS[found.status][0].lower()
-        lines.append(f"The baseline is in doubt itself: its own verdict on HCP is {word}.")
+        lines.append(
+            _("The baseline is in doubt itself: its own verdict on HCP is {word}.", word=word)
+        )
     if found.incomparable:
         lines.append(
-            "Not compared, or only in part, because both runs are known to differ in "
-            f"{', '.join(found.incomparable)}."
+            _(
+                "Not compared, or only in part, because both runs are known to differ in "
+                "{incomparable}.",
+                incomparable=_(", ").join(found.incomparable),
+            )
         )
     if found.aligned_by == "consumed samples":
         lines.append(
-            "Batch sizes differ, so loss and gradient norm meet where as many samples were"
-            " consumed; a larger batch takes fewer steps for them."
+            _(
+                "Batch sizes differ, so loss and gradient norm meet where as many samples "
+                "were consumed; a larger batch takes fewer steps for them."
+            )
         )
     return lines
 
@@ -169,22 +209,39 @@ def memory(found: Comparison) -> str:
     held = found.memory
     if held is None or not held.baseline_value:
         return ""
-    both = f"{held.value:,g} {held.unit} against {held.baseline_value:,g} {held.unit}"
-    return f"{times(held.value / held.baseline_value)}, {both} allocated at most"
+    both = _(
+        "{value:,g} {unit} against {baseline_value:,g} {unit}",
+        value=held.value,
+        unit=held.unit,
+        baseline_value=held.baseline_value,
+    )
+    return _(
+        "{times}, {both} allocated at most",
+        times=times(held.value / held.baseline_value),
+        both=both,
+    )
 
 
 def out_of_memory(found: Comparison) -> str:
     """What a run that ran out of GPU memory has that its baseline had not; no cause is claimed."""
     if not found.out_of_memory:
         return ""
-    changed = [d for d in differences(found) if d.group in _MEMORY]
-    said = "This run ran out of GPU memory and the baseline did not."
+    changed = [_difference(one) for one in found.differences if one.group in _MEMORY]
+    said = _("This run ran out of GPU memory and the baseline did not.")
     if not changed:
-        return (
-            f"{said} No setting of context parallelism, sequence or recompute is known to differ."
+        return _(
+            "{said} No setting of context parallelism, sequence or recompute is known to differ.",
+            said=said,
         )
-    listed = "; ".join(f"{d.key} {d.value} (baseline: {d.baseline})" for d in changed[:8])
-    return f"{said} What differs of context parallelism, sequence and recompute: {listed}."
+    listed = _("; ").join(
+        _("{key} {value} (baseline: {baseline})", key=d.key, value=d.value, baseline=d.baseline)
+        for d in changed[:8]
+    )
+    return _(
+        "{said} What differs of context parallelism, sequence and recompute: {listed}.",
+        said=said,
+        listed=listed,
+    )
 
 
 def differences(found: Comparison) -> list[Difference]:
@@ -193,32 +250,46 @@ def differences(found: Comparison) -> list[Difference]:
 
 
 def _difference(one: ConfigDifference) -> Difference:
-    value, baseline = (NOT_STATED if text is None else cut(text, _LONG) for text in one.value)
-    return Difference(one.key, value, baseline, one.group)
+    value, baseline = (_(NOT_STATED) if text is None else cut(text, _LONG) for text in one.value)
+    return Difference(one.key, value, baseline, _(one.group))
 
 
 def counted(found: Comparison) -> str:
     """How many settings differ."""
     if not found.differences_total:
-        return "no setting that both runs state differs"
-    verb = "differs" if found.differences_total == 1 else "differ"
-    return f"{words.plural(found.differences_total, 'setting')} {verb}"
+        return _("no setting that both runs state differs")
+    return n_(
+        "{count:,} setting differs", "{count:,} settings differ", count=found.differences_total
+    )
 
 
 def first_differences(found: Comparison, most: int) -> str:
     """The first few in one line: `lr 0.1 (baseline: 0.2); ... and 3 more`."""
     shown = [
-        f"{cut(d.key, _NAME)} {cut(d.value, _VALUE)} (baseline: {cut(d.baseline, _VALUE)})"
+        _(
+            "{key} {value} (baseline: {baseline})",
+            key=cut(d.key, _NAME),
+            value=cut(d.value, _VALUE),
+            baseline=cut(d.baseline, _VALUE),
+        )
         for d in differences(found)[:most]
     ]
     rest = found.differences_total - len(shown)
-    return "; ".join(shown) + (f"; and {rest:,} more" if rest else "")
+    return _("; ").join(shown) + (_("; and {rest:,} more", rest=rest) if rest else "")
 
 
 def caption(found: Comparison, column: str) -> str:
     """What the dashed line of a chart is, and how far this run is from it."""
-    ratios = (f"{times(w.ratio)} {w.window}" for w in found.windows if w.metric == column)
-    return f"Dashed: the baseline {cut(found.name, _NAME)}. This run over it: {', '.join(ratios)}."
+    ratios = (
+        _("{ratio} {third}", ratio=times(w.ratio), third=WINDOW_WORDS[w.window])
+        for w in found.windows
+        if w.metric == column
+    )
+    return _(
+        "Dashed: the baseline {name}. This run over it: {ratios}.",
+        name=cut(found.name, _NAME),
+        ratios=_(", ").join(ratios),
+    )
 
 
 def points(
@@ -240,4 +311,8 @@ def points(
     inside = [(x, y) for x, y in zip(places, drawn[column], strict=True) if low <= x <= high]
     if not any(y is not None for _, y in inside):
         return None
-    return f"baseline {cut(found.name, 32)}", [x for x, _ in inside], [y for _, y in inside]
+    return (
+        _("baseline {name}", name=cut(found.name, 32)),
+        [x for x, _ in inside],
+        [y for _, y in inside],
+    )

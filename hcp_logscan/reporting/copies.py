@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.model.markdown import code, escaped
-from hcp_logscan.reporting import words
+from hcp_logscan.reporting import tongue, words
 from hcp_logscan.reporting.markdown import MAX_EVIDENCE, fenced, located, prose, render_markdown
 from hcp_logscan.reporting.recipe import shell
 from hcp_logscan.reporting.safe import cut
+from hcp_logscan.reporting.tongue import _
 from hcp_logscan.reporting.view.findings import MAX_FINDINGS, anchor
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _MESSAGE: Final = 1_000
 
 def copies(data: ReportData) -> dict[str, str]:
     """Key of a button -> its text: `summary`, `recipe` where there is one, anchors of findings."""
-    found = {"summary": render_markdown(data)}
+    found = {"summary": render_markdown(data, lang=tongue.lang())}
     if recipe := shell(data.verdict.next_steps):
         found["recipe"] = recipe
     shown = data.findings[:MAX_FINDINGS]
@@ -38,21 +39,23 @@ def finding_markdown(data: ReportData, finding: Finding) -> str:
 def _blocks(data: ReportData, finding: Finding) -> Iterator[str]:
     name = escaped(cut(data.run.name, _NAME))
     traits = (
-        f"attempt {finding.attempt}" if len(data.attempts) > 1 else "",
-        "" if finding.iteration is None else f"from iteration {finding.iteration:,}",
+        _("attempt {attempt}", attempt=finding.attempt) if len(data.attempts) > 1 else "",
+        ""
+        if finding.iteration is None
+        else _("from iteration {iteration:,}", iteration=finding.iteration),
         words.ranks(finding.ranks),
-        f"{finding.confidence} confidence",
+        words.CONFIDENCE_WORDS[finding.confidence],
     )
     yield f"### {code(finding.rule)} {escaped(cut(finding.name, _NAME))}"
-    yield f"**{finding.severity}** {escaped(cut(finding.message, _MESSAGE))}"
-    yield f"{name}: {escaped(', '.join(trait for trait in traits if trait))}"
+    yield f"**{words.SEVERITY_WORDS[finding.severity]}** {escaped(cut(finding.message, _MESSAGE))}"
+    yield _("{name}: {what}", name=name, what=escaped(_(", ").join(filter(None, traits))))
     if finding.evidence:
         yield fenced(located(place) for place in finding.evidence[:MAX_EVIDENCE])
     total = max(finding.evidence_total, len(finding.evidence))
     if total > MAX_EVIDENCE:
-        yield f"{words.plural(total - MAX_EVIDENCE, 'more line')} of evidence."
+        yield _("{many} of evidence.", many=words.plural(total - MAX_EVIDENCE, "more line"))
     if finding.fix.strip():
-        yield "**What to do**"
+        yield _("**What to do**")
         yield from (_paragraph(text) for text in words.paragraphs(finding.fix))
 
 

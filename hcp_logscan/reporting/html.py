@@ -17,8 +17,11 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hcp_logscan.model.markdown import segments
+from hcp_logscan.reporting import tongue
 from hcp_logscan.reporting.copies import copies
 from hcp_logscan.reporting.safe import visible
+from hcp_logscan.reporting.tongue import HTML_LANGS, speaking
+from hcp_logscan.reporting.translate import translate
 from hcp_logscan.reporting.view.page import page as page_view
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from hcp_logscan.model.report import ReportData
+    from hcp_logscan.reporting.tongue import Lang
 
 Charts = Literal["interactive", "static"]
 
@@ -36,12 +40,17 @@ _POLICY: Final = (
 )
 
 
-def render_html(data: ReportData, *, charts: Charts = "interactive") -> str:
+def render_html(data: ReportData, *, charts: Charts = "interactive", lang: Lang = "en") -> str:
     """The report as one HTML document.
 
     `interactive` embeds plotly once (about 2 MB) over the same static drawings, and buttons that
     copy; `static` leaves them, and every script, out.
     """
+    with speaking(lang):
+        return _rendered(translate(data, lang), charts)
+
+
+def _rendered(data: ReportData, charts: Charts) -> str:
     from markupsafe import Markup
 
     page = page_view(data)
@@ -56,6 +65,7 @@ def render_html(data: ReportData, *, charts: Charts = "interactive") -> str:
         .get_template("report.html.j2")
         .render(
             page,
+            lang=HTML_LANGS[tongue.lang()],
             css=Markup(_asset("report.css")),  # noqa: S704  # our own file
             copy=Markup(copy),  # noqa: S704  # our own file
             copies=copies(data) if scripted else {},
@@ -73,7 +83,8 @@ def render_plain(template: str, context: Mapping[str, Any]) -> str:
 
     css = Markup(_asset("report.css"))  # noqa: S704  # our own file
     page = _environment().get_template(template)
-    return page.render(context, css=css, policy=_policy([])).strip() + "\n"
+    language = HTML_LANGS[tongue.lang()]
+    return page.render(context, lang=language, css=css, policy=_policy([])).strip() + "\n"
 
 
 @cache  # compiling the templates costs more than filling them
@@ -88,6 +99,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    said = {"_": _text, "n_": _text_n, "plain": tongue.plain}
+    environment.globals.update(said)  # `plain` is for filters, which take markup for escaped
     environment.filters["segments"] = segments
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return environment
@@ -98,6 +111,23 @@ def _shown(value: Any) -> Any:
     from markupsafe import Markup
 
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _text(text: str, /, **values: Any) -> Any:
+    """A text of a template in the language of the page: ours, and markup but for its values."""
+    return _filled(tongue.plain(text), values)
+
+
+def _text_n(one: str, many: str, /, *, count: int, **values: Any) -> Any:
+    """The same with a text of its own for a count of 1."""
+    return _filled(tongue.plain_n(one, many, count), {"count": count, **values})
+
+
+def _filled(text: str, values: Mapping[str, Any]) -> Any:
+    from markupsafe import Markup
+
+    shown = {name: _shown(value) for name, value in values.items()}
+    return Markup(text).format(**shown)  # noqa: S704  # the text is ours, the values are escaped
 
 
 def _asset(name: str) -> str:

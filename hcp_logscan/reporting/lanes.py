@@ -10,24 +10,28 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from hcp_logscan.model.said import N_
 from hcp_logscan.reporting import words
 from hcp_logscan.reporting.safe import cut
+from hcp_logscan.reporting.tongue import Spoken, _, n_
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hcp_logscan.model.report import Place, ReportData, Story, TimelineEntry
 
-ROLE_WORDS: Final[Mapping[str, str]] = {
-    "progress": "progress of the job",
-    "root": "broke by itself, or is suspected",
-    "rejection": "refused at start-up",
-    "cascade": "failed because of another one",
-    "teardown": "was stopped, or ended the job",
-    "confirmation": "bears it out",
-    "advice": "advice of a library",
-    "unknown": "role not known",
-}
+ROLE_WORDS: Final[Mapping[str, str]] = Spoken(
+    {
+        "progress": N_("progress of the job"),
+        "root": N_("broke by itself, or is suspected"),
+        "rejection": N_("refused at start-up"),
+        "cascade": N_("failed because of another one"),
+        "teardown": N_("was stopped, or ended the job"),
+        "confirmation": N_("bears it out"),
+        "advice": N_("advice of a library"),
+        "unknown": N_("role not known"),
+    }
+)
 """Roles of entries, and what they mean; a role that is not listed counts as unknown."""
 
 MAX_OWN: Final = 8
@@ -43,7 +47,7 @@ MAX_ROWS: Final = 12
 MAX_LINKS: Final = 3
 """Lines that stand behind a sentence as links."""
 
-_JOB: Final = "the job"
+_JOB: Final = N_("the job")
 _TEXT: Final = 300
 _LABEL: Final = 26
 _LEFT: Final = 190
@@ -177,8 +181,8 @@ def _count(entry: TimelineEntry) -> str:
 
 def _who(entry: TimelineEntry) -> str:
     if entry.who == "ranks" and entry.ranks:
-        return f"ranks {words.ranges(entry.ranks)}"
-    return _JOB if entry.who == "job" else entry.who
+        return n_("rank {ranks}", "ranks {ranks}", count=2, ranks=words.ranges(entry.ranks))
+    return _(_JOB) if entry.who == "job" else entry.who
 
 
 def _lanes(entries: Sequence[TimelineEntry]) -> tuple[list[int], list[str]]:
@@ -190,7 +194,7 @@ def _lanes(entries: Sequence[TimelineEntry]) -> tuple[list[int], list[str]]:
 
     def name(entry: TimelineEntry) -> tuple[int, str]:
         who = _who(entry)
-        if who == _JOB:
+        if who == _(_JOB):
             return 0, who
         if who in alone or few:
             return (1 if who in own else 2), who
@@ -215,7 +219,7 @@ def _splits(entries: Sequence[TimelineEntry], xs: Sequence[int]) -> list[tuple[i
     found, before = [], None
     for entry, x in zip(entries, xs, strict=True):
         if entry.attempt != before:
-            found.append((x - 10, f"attempt {entry.attempt}"))
+            found.append((x - 10, _("attempt {attempt}", attempt=entry.attempt)))
             before = entry.attempt
     return found
 
@@ -267,10 +271,12 @@ def _whole(table: Sequence[Row], shown: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def _row(entry: TimelineEntry, anchors: Mapping[tuple[str, int], str], own: str) -> Row:
-    time = f"{entry.time or ''}{' (corrected)' if entry.corrected else ''}"
+    time = entry.time or ""
+    if entry.corrected:
+        time = _("{time} (corrected)", time=time)
     place = _place(entry)
     return Row(
-        time=f"{time} or later" if time and entry.estimated else time,
+        time=_("{time} or later", time=time) if time and entry.estimated else time,
         who=cut(_who(entry), _TEXT),
         role=ROLE_WORDS[_role(entry)],
         what=cut(entry.text, _TEXT),

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
+from hcp_logscan.model.said import N_
 from hcp_logscan.reporting import words
 from hcp_logscan.reporting.safe import cut
+from hcp_logscan.reporting.tongue import _, gap, n_
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,12 +29,12 @@ the height of a quarter of it."""
 NEAR_LOG: Final = 100.0
 """The same on a logarithmic axis: two powers of ten."""
 
-_NAME_IT: Final = "Give the dense peak with `--peak-tflops`."
-_UNKNOWN: Final = (
-    "these logs do not say which GPU it is. Name it with `--gpu`, or give its dense peak with "
-    "`--peak-tflops`."
+_NAME_IT: Final = N_("Give the dense peak with `--peak-tflops`.")
+_UNKNOWN: Final = N_(
+    "these logs do not say which GPU it is. Name it with `--gpu`, or give its "
+    "dense peak with `--peak-tflops`."
 )
-_NO_GPU: Final = "no GPU of this kind does more than"
+_NO_GPU: Final = N_("no GPU of this kind does more than")
 _NAME: Final = 40
 _SOURCE: Final = 80
 
@@ -53,10 +55,18 @@ def limit(peak: Peak | None) -> Limit | None:
     if peak is None:
         return None
     if positive(peak.tflops):
-        return Limit(peak.tflops, exact=True, label=f"{_name(peak)}, {figure(peak.tflops)}")
+        return Limit(
+            peak.tflops,
+            exact=True,
+            label=_("{name}, {peak}", name=_name(peak), peak=figure(peak.tflops)),
+        )
     if positive(peak.bound_tflops):
-        who = f"{cut(peak.gpu, _NAME)} does at most" if peak.gpu else _NO_GPU
-        return Limit(peak.bound_tflops, exact=False, label=f"{who} {figure(peak.bound_tflops)}")
+        who = _("{gpu} does at most", gpu=cut(peak.gpu, _NAME)) if peak.gpu else _(_NO_GPU)
+        return Limit(
+            peak.bound_tflops,
+            exact=False,
+            label=_("{who} {peak}", who=who, peak=figure(peak.bound_tflops)),
+        )
     return None
 
 
@@ -71,9 +81,14 @@ def figure(tflops: float) -> str:
 
 
 def _name(peak: Peak) -> str:
-    assumed = "assumed " if peak.assumed else ""
-    gpu = f" of {cut(peak.gpu, _NAME)}" if peak.gpu else ""
-    return f"{assumed}dense {peak.precision.upper()} peak{gpu}"
+    assumed = _("assumed ") if peak.assumed else ""
+    gpu = _(" of {gpu}", gpu=cut(peak.gpu, _NAME)) if peak.gpu else ""
+    return _(
+        "{assumed}dense {precision} peak{gpu}",
+        assumed=assumed,
+        precision=peak.precision.upper(),
+        gpu=gpu,
+    )
 
 
 def near(tflops: float, values: Sequence[float], *, log_scale: bool) -> bool:
@@ -92,7 +107,11 @@ def share(data: ReportData) -> str:
     if data.peak is None or found is None or middle is None or not math.isfinite(middle):
         return ""
     part = words.percent(middle / found.tflops)
-    return f"{part} of the {_name(data.peak)}" if found.exact else f"at least {part} of the peak"
+    return (
+        _("{part} of the {name}", part=part, name=_name(data.peak))
+        if found.exact
+        else _("at least {part} of the peak", part=part)
+    )
 
 
 def measure(data: ReportData) -> str:
@@ -106,26 +125,28 @@ def measure(data: ReportData) -> str:
 
 def traits(peak: Peak) -> str:
     """What the figure is of, and who says so, for its place among the key numbers."""
-    precision = f"{peak.precision.upper()}{' (assumed)' if peak.assumed else ''}"
+    precision = peak.precision.upper()
+    if peak.assumed:
+        precision = _("{precision} (assumed)", precision=precision)
     who = cut(peak.gpu, _NAME) if peak.gpu else ""
     if not positive(peak.tflops):
-        who = f"{who} does no more" if who else "no GPU of this kind does more"
+        who = _("{who} does no more", who=who) if who else _("no GPU of this kind does more")
     return _commas(precision, who, origin(peak))
 
 
 def origin(peak: Peak) -> str:
     """Who says which GPU it is."""
-    return f"according to {cut(peak.source, _SOURCE)}" if peak.source else ""
+    return _("according to {source}", source=cut(peak.source, _SOURCE)) if peak.source else ""
 
 
 def _commas(*parts: str) -> str:
-    return ", ".join(part for part in parts if part)
+    return _(", ").join(part for part in parts if part)
 
 
 def brief(data: ReportData) -> str:
     """Share, limit and source in one phrase, for a terminal or a table cell."""
     said = share(data)
-    return f"{said} ({measure(data)})" if said else ""
+    return _("{said} ({what})", said=said, what=measure(data)) if said else ""
 
 
 def notes(data: ReportData, values: Sequence[float], drawn: Limit | None) -> list[str]:
@@ -135,28 +156,38 @@ def notes(data: ReportData, values: Sequence[float], drawn: Limit | None) -> lis
     """
     found = limit(data.peak)
     if data.peak is None:
-        return [f"No peak to measure this by: {_UNKNOWN}"]
+        return [_("No peak to measure this by: {unknown}", unknown=_(_UNKNOWN))]
     if found is None:
-        return [f"No peak to measure this by. {data.peak.explanation} {_NAME_IT}"]
-    said = share(data)
+        return [
+            _(
+                "No peak to measure this by. {explanation} {name_it}",
+                explanation=data.peak.explanation,
+                name_it=_(_NAME_IT),
+            )
+        ]
     whence = data.peak.explanation or f"{_sentence(measure(data))}"
-    lines = [f"{whence} {_median(said, found, data.peak)}".strip()]
+    lines = [gap().join(filter(None, (whence, _median(data, found, data.peak))))]
     if above := [value for value in values if value > found.tflops]:
         lines.append(_above(above, len(values), found, data.peak))
     if drawn is None and values:
-        where = "above" if max(values) < found.tflops else "below"
+        where = _("above") if max(values) < found.tflops else _("below")
         lines.append(
-            f"The line of {figure(found.tflops)} lies far {where} the series and is not drawn: "
-            "one axis for both would flatten the series."
+            _(
+                "The line of {peak} lies far {where} the series and is not drawn: one axis "
+                "for both would flatten the series.",
+                peak=figure(found.tflops),
+                where=where,
+            )
         )
     return lines
 
 
-def _median(said: str, found: Limit, peak: Peak) -> str:
+def _median(data: ReportData, found: Limit, peak: Peak) -> str:
     """The share of the median; which peak, only where the explanation does not say it."""
-    if found.exact and peak.explanation:
-        said = said.partition(" of the ")[0] + " of it" if said else ""
-    return f"The median is {said}." if said else ""
+    said, middle = share(data), data.series.tflops_per_gpu.median
+    if said and found.exact and peak.explanation and middle is not None:
+        said = _("{part} of it", part=words.percent(middle / found.tflops))
+    return _("The median is {said}.", said=said) if said else ""
 
 
 def _sentence(text: str) -> str:
@@ -165,18 +196,22 @@ def _sentence(text: str) -> str:
 
 def _above(above: Sequence[float], count: int, found: Limit, peak: Peak) -> str:
     if len(above) == count > 1:
-        who = f"All {count:,} values are"
+        who = _("All {count:,} values are", count=count)
     else:
-        verb = "is" if len(above) == 1 else "are"
-        who = f"{words.plural(len(above), 'value')} of {count:,} {verb}"
-    line = "peak" if found.exact else "bound"
+        who = n_(
+            "{count:,} value of {all:,} is",
+            "{count:,} values of {all:,} are",
+            count=len(above),
+            all=count,
+        )
+    line = _("peak") if found.exact else _("bound")
     faster = peak.bound_tflops or found.tflops
     doubt = (
-        "the precision is not the assumed one, or the numbers are wrong"
+        _("the precision is not the assumed one, or the numbers are wrong")
         if found.exact and peak.assumed and max(above) <= faster
-        else "no such GPU can do that, the numbers are wrong"
+        else _("no such GPU can do that, the numbers are wrong")
     )
-    return f"{who} above this {line} (diamonds): {doubt}."
+    return _("{who} above this {line} (diamonds): {doubt}.", who=who, line=line, doubt=doubt)
 
 
 def claimed_mfu(data: ReportData) -> float | None:
@@ -191,4 +226,8 @@ def claimed_mfu(data: ReportData) -> float | None:
 def claimed(data: ReportData) -> str:
     """The same in words; empty where the trainer printed none."""
     found = claimed_mfu(data)
-    return "" if found is None else f"{words.percent(found)} median, the trainer's claim"
+    return (
+        ""
+        if found is None
+        else _("{share} median, the trainer's claim", share=words.percent(found))
+    )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from hcp_logscan.model.said import N_
 from hcp_logscan.reporting import words
+from hcp_logscan.reporting.tongue import _
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -16,10 +18,10 @@ MAX_CELLS: Final = 4_096
 
 State = Literal["missing", "named", "confirmed", "seen"]
 STATE_WORDS: Final[Mapping[State, str]] = {
-    "missing": "no logs",
-    "named": "named by a finding",
-    "confirmed": "confirmed by runtime evidence",
-    "seen": "logs, but no runtime evidence",
+    "missing": N_("no logs"),
+    "named": N_("named by a finding"),
+    "confirmed": N_("confirmed by runtime evidence"),
+    "seen": N_("logs, but no runtime evidence"),
 }
 """First match wins: a culprit stays visible whether confirmed or not."""
 
@@ -106,4 +108,5 @@ def _legend(states: dict[int, State]) -> Iterator[tuple[State, str, str]]:
     for state, meaning in STATE_WORDS.items():
         members = [rank for rank, found in states.items() if found == state]
         if members:
-            yield state, meaning, f"{words.plural(len(members), 'rank')}: {words.ranges(members)}"
+            many = words.plural(len(members), "rank")
+            yield state, _(meaning), _("{name}: {what}", name=many, what=words.ranges(members))

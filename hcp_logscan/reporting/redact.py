@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from hcp_logscan.model.report import RedactionLevel, ReportData
+    from hcp_logscan.model.said import Said
     from hcp_logscan.reporting.secret_shapes import Span
     from hcp_logscan.reporting.walk import Lines
 
@@ -99,7 +100,7 @@ def redact(
     detectors = LEVELS[level]
     if not detectors:
         return data
-    body = replace(data, redaction=Redaction())
+    body = replace(data, redaction=Redaction(), said={})
     seen = _Collector()
     Walk(seen).walk(body)
     names = Pseudonyms(hosts) if level == "all" else None
@@ -111,9 +112,39 @@ def redact(
     if vault.anchors or (names is not None and names.known):
         body = Walk(_Again(vault)).walk(body)
     before, count = data.redaction, names.count if names is not None else 0
+    hidden = before.hidden + vault.hidden
     return replace(
-        body, redaction=Redaction(level, before.hidden + vault.hidden, before.pseudonyms + count)
+        body,
+        redaction=Redaction(level, hidden, before.pseudonyms + count),
+        said=_said(data.said, vault, detectors),
     )
+
+
+def _said(
+    book: Mapping[str, Said], vault: _Vault, detectors: Sequence[Detector]
+) -> Mapping[str, Said]:
+    """How the redacted texts are put together of redacted values.
+
+    A text that its own values, redacted one by one, do not give is left out, and so is shown as it
+    is redacted in English: a translation shows nothing that the redacted text does not.
+    """
+    if not book or not (vault.suspects or vault.anchors or vault.names is not None):
+        return book
+    inner = {v for said in book.values() for _, v in said.values if isinstance(v, str)}
+    inner |= {part for said in book.values() for part in said.parts or ()}
+    texts = [text for text in {**book, **dict.fromkeys(inner)} if text not in vault.suspects]
+    vault.suspects = {**vault.suspects, **_suspects(detectors, texts)}
+    shown: dict[str, Said] = {}
+    for text, said in book.items():
+        values = tuple(
+            (name, vault.again(vault.text(value)) if isinstance(value, str) else value)
+            for name, value in said.values
+        )
+        parts = said.parts and tuple(vault.again(vault.text(part)) for part in said.parts)
+        new = replace(said, values=values, parts=parts)
+        if new.english() == vault.again(vault.text(text)):
+            shown[new.english()] = new
+    return shown
 
 
 def redact_text(text: str, level: RedactionLevel = "secrets") -> str:

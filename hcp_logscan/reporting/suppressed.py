@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hcp_logscan.reporting import words
+from hcp_logscan.reporting.tongue import _
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +44,7 @@ def entries(data: ReportData) -> Iterator[Entry]:
             found.name,
             found.severity,
             words.SEVERITY_TONES[found.severity],
-            f"attempt {attempts}" if len(data.attempts) > 1 else "",
+            _("attempt {attempt}", attempt=attempts) if len(data.attempts) > 1 else "",
             found.message,
             why.reason,
             why.source,
@@ -53,4 +54,7 @@ def entries(data: ReportData) -> Iterator[Entry]:
 def counted(data: ReportData) -> str:
     """`2 findings by pyproject.toml of the working directory`; empty where there is none."""
     many = Counter(one.source for one in data.suppressed)
-    return ", ".join(f"{words.plural(n, 'finding')} by {source}" for source, n in many.items())
+    return _(", ").join(
+        _("{many} by {source}", many=words.plural(n, "finding"), source=source)
+        for source, n in many.items()
+    )

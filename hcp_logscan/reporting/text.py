@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.reporting import baseline, peak, suppressed, topology, words
 from hcp_logscan.reporting.safe import cut, one_line
+from hcp_logscan.reporting.tongue import _, speaking
+from hcp_logscan.reporting.translate import translate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
     from hcp_logscan.model.finding import Finding, Location
     from hcp_logscan.model.report import ReportData
+    from hcp_logscan.reporting.tongue import Lang
     from hcp_logscan.reporting.words import Tone
 
 MAX_FINDINGS: Final = 10
@@ -36,7 +39,9 @@ _STYLES: Final[dict[Tone, str]] = {
 }
 
 
-def render_text(data: ReportData, *, width: int = 100, color: bool = False) -> str:
+def render_text(
+    data: ReportData, *, width: int = 100, color: bool = False, lang: Lang = "en"
+) -> str:
     """The summary as text, `width` columns wide; `color` adds ANSI colours."""
     from rich.console import Console
 
@@ -50,18 +55,23 @@ def render_text(data: ReportData, *, width: int = 100, color: bool = False) -> s
         _environ={},  # the text depends on nothing but the report
     )
     with console.capture() as capture:
-        print_text(data, console)
+        print_text(data, console, lang=lang)
     return capture.get()
 
 
-def print_text(data: ReportData, console: Console) -> None:
+def print_text(data: ReportData, console: Console, *, lang: Lang = "en") -> None:
     """Print the summary on a console, which knows its width and whether it has colours."""
+    with speaking(lang):
+        _print(translate(data, lang), console)
+
+
+def _print(data: ReportData, console: Console) -> None:
     paper = _Paper(console)
     _head(data, paper)
     for section in (_numbers, _story, _beside, _findings, _suppressed, _next_steps):
         section(data, paper)
     paper.line()
-    paper.hang("Scan health  ", health_line(data), lead="bold")
+    paper.hang(_("Scan health  "), health_line(data), lead="bold")
 
 
 class _Paper:
@@ -108,21 +118,43 @@ def _head(data: ReportData, paper: _Paper) -> None:
         finding = words.worst(data)
         if finding is not None:
             style = _STYLES[words.SEVERITY_TONES[finding.severity]]
-            paper.hang(f"{finding.severity.upper()}  ", _about(finding), lead=style, style="bold")
+            paper.hang(
+                f"{words.SEVERITY_WORDS[finding.severity].upper()}  ",
+                _about(finding),
+                lead=style,
+                style="bold",
+            )
         paper.line(words.progress(data), "" if finding else "bold")
-        known = f"{word.lower()} ({verdict.confidence} confidence)"
-        paper.line(f"Hierarchical CP: {known}. {verdict.summary or meaning}".rstrip())
+        known = _(
+            "{word} ({confidence})",
+            word=word.lower(),
+            confidence=words.CONFIDENCE_WORDS[verdict.confidence],
+        )
+        paper.line(
+            _(
+                "Hierarchical CP: {known}. {summary}",
+                known=known,
+                summary=verdict.summary or meaning,
+            ).rstrip()
+        )
         _groups(data, paper)
         return
-    paper.line(f"HCP {word.upper()}  ({verdict.confidence} confidence)", _STYLES[tone])
-    paper.line(verdict.summary or f"{meaning}.", "bold")
-    paper.hang("Coverage: ", words.coverage(verdict, data.run.world_size))
+    paper.line(
+        _(
+            "HCP {word}  ({confidence})",
+            word=word.upper(),
+            confidence=words.CONFIDENCE_WORDS[verdict.confidence],
+        ),
+        _STYLES[tone],
+    )
+    paper.line(verdict.summary or _("{meaning}.", meaning=meaning), "bold")
+    paper.hang(_("Coverage: "), words.coverage(verdict, data.run.world_size))
     _groups(data, paper)
 
 
 def _groups(data: ReportData, paper: _Paper) -> None:
     if text := topology.line(data.topology):
-        paper.hang("Groups: ", text)
+        paper.hang(_("Groups: "), text)
 
 
 def _about(finding: Finding) -> str:
@@ -132,29 +164,43 @@ def _about(finding: Finding) -> str:
 def _numbers(data: ReportData, paper: _Paper) -> None:
     series = data.series
     rows = [
-        ("iterations", f"{series.iterations:,} logged" if series.iterations else "none logged"),
-        ("throughput", words.spread(series.tflops_per_gpu, "TFLOP/s/GPU")),
-        ("peak", peak.brief(data)),
-        ("printed MFU", peak.claimed(data)),
-        ("tokens", words.spread(series.tokens_per_s_per_gpu, "tokens/s/GPU", 0)),
-        ("step time", words.step_time(series.step_ms)),
-        ("loss", words.loss_course(series.lm_loss)),
+        (
+            _("iterations"),
+            _("{iterations:,} logged", iterations=series.iterations)
+            if series.iterations
+            else _("none logged"),
+        ),
+        (_("throughput"), words.spread(series.tflops_per_gpu, "TFLOP/s/GPU")),
+        (_("peak"), peak.brief(data)),
+        (_("printed MFU"), peak.claimed(data)),
+        (_("tokens"), words.spread(series.tokens_per_s_per_gpu, "tokens/s/GPU", 0)),
+        (_("step time"), words.step_time(series.step_ms)),
+        (_("loss"), words.loss_course(series.lm_loss)),
     ]
     if not series.iterations:
         rows = rows[:1]
     paper.line()
     for name, value in rows:
         if value:
-            paper.hang(f"  {name:<12}", value)
+            paper.hang(f"  {words.padded(name, 12)}", value)
     hidden = len(data.attempts) - MAX_ATTEMPTS
     if hidden > 0:
-        paper.hang(f"  {'attempts':<12}", f"{len(data.attempts)}, the first {hidden} not shown")
+        many = _("{count}, the first {hidden} not shown", count=len(data.attempts), hidden=hidden)
+        paper.hang(f"  {words.padded(_('attempts'), 12)}", many)
     for attempt in data.attempts[-MAX_ATTEMPTS:]:
         outcome = words.OUTCOME_WORDS[attempt.outcome][0]
         status = words.STATUS_WORDS[attempt.verdict.status][0].lower()
-        judged = ", judged here" if _marked(data, attempt.attempt) else ""
-        text = f"{outcome}; {words.iteration_span(attempt)}; HCP {status}{judged}"
-        paper.hang(f"  {f'attempt {attempt.attempt}':<12}", text)
+        judged = _(", judged here") if _marked(data, attempt.attempt) else ""
+        span = words.iteration_span(attempt)
+        text = _(
+            "{outcome}; {span}; HCP {status}{judged}",
+            outcome=outcome,
+            span=span,
+            status=status,
+            judged=judged,
+        )
+        name = _("attempt {attempt}", attempt=attempt.attempt)
+        paper.hang(f"  {words.padded(name, 12)}", text)
 
 
 def _beside(data: ReportData, paper: _Paper) -> None:
@@ -163,15 +209,21 @@ def _beside(data: ReportData, paper: _Paper) -> None:
     if found is None:
         return
     paper.line()
-    paper.hang("Baseline  ", f"{baseline.title(found)}: {baseline.headline(found)}", lead="bold")
+    paper.hang(
+        _("Baseline  "),
+        _("{name}: {what}", name=baseline.title(found), what=baseline.headline(found)),
+        lead="bold",
+    )
     for row in baseline.rows(found):
-        paper.hang(f"  {row.name:<13} ", baseline.line(row))
+        paper.hang(f"  {words.padded(row.name, 13)} ", baseline.line(row))
     if memory := baseline.memory(found):
-        paper.hang(f"  {'memory':<13} ", memory)
+        paper.hang(f"  {words.padded(_('memory'), 13)} ", memory)
     settings = baseline.counted(found)
     if found.differences:
-        settings += f": {baseline.first_differences(found, MAX_DIFFERENCES)}"
-    paper.hang(f"  {'configuration':<13} ", settings)
+        settings = _(
+            "{name}: {what}", name=settings, what=baseline.first_differences(found, MAX_DIFFERENCES)
+        )
+    paper.hang(f"  {words.padded(_('configuration'), 13)} ", settings)
     for note in (baseline.out_of_memory(found), *baseline.notes(found)):
         if note:
             paper.hang("  ", note)
@@ -188,7 +240,7 @@ def _story(data: ReportData, paper: _Paper) -> None:
         return
     paper.line()
     for number, sentence in enumerate(sentences):
-        lead = "What broke  " if number == 0 else " " * 12
+        lead = words.padded(_("What broke  ") if number == 0 else "", 12)
         paper.hang(lead, cut(sentence, _MESSAGE), lead="bold")
     for note in data.clock_notes:
         paper.hang(" " * 12, note)
@@ -196,31 +248,41 @@ def _story(data: ReportData, paper: _Paper) -> None:
 
 def _findings(data: ReportData, paper: _Paper) -> None:
     paper.line()
-    paper.hang("Findings  ", words.counted(data.findings), lead="bold")
+    paper.hang(_("Findings  "), words.counted(data.findings), lead="bold")
     found = words.alike(data.findings)
     for finding, others in found[:MAX_FINDINGS]:
         _finding(data, finding, others, paper)
     hidden = [finding for finding, _ in found[MAX_FINDINGS:]]
     if hidden:
-        paper.line(f"  {len(hidden)} more: {words.counted(hidden)} (the reports list them)")
+        paper.line(
+            _(
+                "  {count} more: {counted} (the reports list them)",
+                count=len(hidden),
+                counted=words.counted(hidden),
+            )
+        )
 
 
 def _finding(data: ReportData, finding: Finding, others: tuple[int, ...], paper: _Paper) -> None:
     style = _STYLES[words.SEVERITY_TONES[finding.severity]]
-    paper.hang(f"  {finding.severity:<8} ", f"{finding.rule} {finding.name}", lead=style)
+    paper.hang(
+        f"  {words.padded(words.SEVERITY_WORDS[finding.severity], 8)} ",
+        f"{finding.rule} {finding.name}",
+        lead=style,
+    )
     paper.hang("    ", cut(finding.message, _MESSAGE), style="bold")
-    where = "; ".join(_where(data, finding, others))
+    where = _("; ").join(_where(data, finding, others))
     if where:
         paper.hang("    ", where)
     ends = finding.evidence[:1] if finding.severity == "note" else _ends(finding.evidence)
     for place in ends:
-        paper.hang("    at ", f"{place.file}:{place.line}", style="cyan")
+        paper.hang(_("    at "), f"{place.file}:{place.line}", style="cyan")
         paper.literal("       | ", place.text, "dim")
     hidden = max(finding.evidence_total, len(finding.evidence)) - len(ends)
     if hidden > 0:
-        paper.line(f"    and {words.plural(hidden, 'more line')}")
+        paper.line(_("    and {many}", many=words.plural(hidden, "more line")))
     if fix := words.first_advice(finding.fix):  # the reports have all of it
-        paper.hang("    fix: ", cut(fix, _MESSAGE), lead="bold")
+        paper.hang(_("    fix: "), cut(fix, _MESSAGE), lead="bold")
 
 
 def _suppressed(data: ReportData, paper: _Paper) -> None:
@@ -229,25 +291,29 @@ def _suppressed(data: ReportData, paper: _Paper) -> None:
     if not found:
         return
     paper.line()
-    paper.hang("Suppressed  ", suppressed.counted(data), lead="bold")
+    paper.hang(_("Suppressed  "), suppressed.counted(data), lead="bold")
     for one in found[:MAX_SUPPRESSED]:
-        where = f" ({one.attempts})" if one.attempts else ""
-        said = f"{one.rule} {one.name}{where}: {cut(one.reason, _MESSAGE)}"
-        paper.literal(f"  {one.severity:<8} ", said)
+        where = _(" ({attempts})", attempts=one.attempts) if one.attempts else ""
+        said = _(
+            "{name}: {what}", name=f"{one.rule} {one.name}{where}", what=cut(one.reason, _MESSAGE)
+        )
+        paper.literal(f"  {words.padded(words.SEVERITY_WORDS[one.severity], 8)} ", said)
     if len(found) > MAX_SUPPRESSED:
-        paper.line(f"  {len(found) - MAX_SUPPRESSED} more rules (the reports list them)")
+        paper.line(
+            _("  {count} more rules (the reports list them)", count=len(found) - MAX_SUPPRESSED)
+        )
 
 
 def _where(data: ReportData, finding: Finding, others: tuple[int, ...]) -> Iterator[str]:
     if len(data.attempts) > 1:
-        also = f", also attempt {words.ranges(others)}" if others else ""
-        yield f"attempt {finding.attempt}{also}"
+        also = _(", also attempt {ranges}", ranges=words.ranges(others)) if others else ""
+        yield _("attempt {attempt}{also}", attempt=finding.attempt, also=also)
     if finding.iteration is not None:
-        yield f"from iteration {finding.iteration:,}"
+        yield _("from iteration {iteration:,}", iteration=finding.iteration)
     if finding.ranks:
         yield words.ranks(finding.ranks)
     if finding.confidence != "high":
-        yield f"{finding.confidence} confidence"
+        yield words.CONFIDENCE_WORDS[finding.confidence]
 
 
 def _ends(evidence: tuple[Location, ...]) -> tuple[Location, ...]:
@@ -262,34 +328,46 @@ def _next_steps(data: ReportData, paper: _Paper) -> None:
     if not steps:
         return
     paper.line()
-    paper.line("Next steps", "bold")
+    paper.line(_("Next steps"), "bold")
     for number, step in enumerate(steps[:MAX_STEPS], start=1):
         paper.hang(f"  {number}. ", step)
     if len(steps) > MAX_STEPS:
-        paper.line(f"  {len(steps) - MAX_STEPS} more in the reports")
+        paper.line(_("  {count} more in the reports", count=len(steps) - MAX_STEPS))
+
+
+def where_line(template: str, lang: Lang, /, **values: object) -> str:
+    """What the command line says of its files, in the language of the summary."""
+    with speaking(lang):
+        return _(template, **values)
 
 
 def health_line(data: ReportData) -> str:
     """Scan health in one line: what was read, and what was not."""
     health = data.health
-    lines = "" if health.lines is None else f" of {health.lines:,}"
+    lines = "" if health.lines is None else _(" of {lines:,}", lines=health.lines)
     parts = [
-        f"{words.plural(health.files, 'file')}, {words.size(health.bytes)}",
-        f"{health.recognised_lines:,}{lines} lines recognised",
+        _(", ").join((words.plural(health.files, "file"), words.size(health.bytes))),
+        _(
+            "{recognised_lines:,}{lines} lines recognised",
+            recognised_lines=health.recognised_lines,
+            lines=lines,
+        ),
     ]
     if health.unreadable:
-        parts.append(f"{len(health.unreadable)} unreadable")
+        parts.append(_("{count} unreadable", count=len(health.unreadable)))
     if health.truncated:
-        parts.append(f"{len(health.truncated)} cut off")
+        parts.append(_("{count} cut off", count=len(health.truncated)))
     if health.drift:
-        parts.append(f"format drift in {sum(drift.count for drift in health.drift):,} lines")
+        parts.append(
+            _("format drift in {count:,} lines", count=sum(drift.count for drift in health.drift))
+        )
     if health.skipped:
         count = sum(skipped.count for skipped in health.skipped)
-        parts.append(f"{words.plural(count, 'other file')} skipped")
+        parts.append(_("{many} skipped", many=words.plural(count, "other file")))
     if health.ranks_missing:
-        parts.append(f"missing {words.ranks(health.ranks_missing)}")
+        parts.append(_("missing {ranks}", ranks=words.ranks(health.ranks_missing)))
     if data.redaction.hidden:
-        parts.append(f"{words.plural(data.redaction.hidden, 'secret')} hidden")
+        parts.append(_("{many} hidden", many=words.plural(data.redaction.hidden, "secret")))
     if data.redaction.pseudonyms:
-        parts.append(f"{words.plural(data.redaction.pseudonyms, 'name')} replaced")
-    return "; ".join(parts)
+        parts.append(_("{many} replaced", many=words.plural(data.redaction.pseudonyms, "name")))
+    return _("; ").join(parts)

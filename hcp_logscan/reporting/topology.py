@@ -11,7 +11,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from hcp_logscan.model.said import N_, capital
 from hcp_logscan.reporting import words
+from hcp_logscan.reporting.tongue import Spoken, _, n_
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,19 +39,23 @@ _ALIKE: Final = 4
 _TALL: Final = 800
 
 State = Literal["wrong", "agrees", "expected"]
-STATE_WORDS: Final[Mapping[State, str]] = {
-    "wrong": "seen with other members",
-    "agrees": "seen as expected",
-    "expected": "expected, members not seen",
-}
+STATE_WORDS: Final[Mapping[State, str]] = Spoken(
+    {
+        "wrong": N_("seen with other members"),
+        "agrees": N_("seen as expected"),
+        "expected": N_("expected, members not seen"),
+    }
+)
 LEVEL_WORDS: Final = ("L0 (all-to-all)", "L1 (p2p)")
 
 Kind = Literal["wrong", "agrees", "partly", "expected"]
-_ALIKE_WORDS: Final[Mapping[Kind, str]] = {
-    "agrees": "alike, every rank seen as expected",
-    "partly": "with ranks seen as expected and ranks not seen",
-    "expected": "alike, no rank seen",
-}
+_ALIKE_WORDS: Final[Mapping[Kind, str]] = Spoken(
+    {
+        "agrees": N_("alike, every rank seen as expected"),
+        "partly": N_("with ranks seen as expected and ranks not seen"),
+        "expected": N_("alike, no rank seen"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,37 +180,55 @@ def formula(found: Groups) -> str:
 
 def sentence(found: Groups) -> str:
     """How many groups of which size there should be."""
-    inner, outer = (
-        f"{words.plural(found.ranks // size, 'group')} of {name}"
-        f" with {words.plural(size, 'member')}"
-        for size, name in zip(found.sizes, LEVEL_WORDS, strict=True)
+    inner, outer = ((found.ranks // size, words.plural(size, "member")) for size in found.sizes)
+    return _(
+        "{formula} over {ranks}: {groups} of {inner} with {members}, {others} of {outer} with"
+        " {other_members}.",
+        formula=formula(found),
+        ranks=words.plural(found.ranks, "rank"),
+        groups=words.plural(inner[0], "group"),
+        inner=LEVEL_WORDS[0],
+        members=inner[1],
+        others=f"{outer[0]:,}",
+        outer=LEVEL_WORDS[1],
+        other_members=outer[1],
     )
-    outer = outer.replace(" groups of", " of").replace(" group of", " of")
-    return f"{formula(found)} over {words.plural(found.ranks, 'rank')}: {inner}, {outer}."
 
 
 def membership(found: Groups) -> tuple[str, str, Tone]:
     """Whether members were seen and agree: a few words, a sentence, a tone."""
     if not found.ranks_seen:
-        text = "No runtime channel showed members: this is what the sizes ask for."
-        return "not seen", text, "calm"
-    seen = f"M{_seen(found)[1:]}"
+        text = _("No runtime channel showed members: this is what the sizes ask for.")
+        return _("not seen"), text, "calm"
+    seen = capital(_seen(found))
     if not found.wrong:
-        return "as expected", f"{seen}.", "good"
+        return _("as expected"), _("{meaning}.", meaning=seen), "good"
     ranks = words.ranks(found.wrong_ranks)
-    verb = "was in another group" if len(found.wrong_ranks) == 1 else "were in other groups"
-    return _differ(found), f"{seen}; {ranks} {verb}.", "bad"
+    text = n_(
+        "{seen}; {ranks} was in another group.",
+        "{seen}; {ranks} were in other groups.",
+        count=len(found.wrong_ranks),
+        seen=seen,
+        ranks=ranks,
+    )
+    return _differ(found), text, "bad"
 
 
 def _seen(found: Groups) -> str:
     inner, outer = found.level_seen
-    levels = f" (L0 on {inner:,}, L1 on {outer:,})" if inner != outer else ""
-    return f"members seen on {found.ranks_seen:,} of {words.plural(found.ranks, 'rank')}{levels}"
+    levels = (
+        _(" (L0 on {inner:,}, L1 on {outer:,})", inner=inner, outer=outer) if inner != outer else ""
+    )
+    return _(
+        "members seen on {seen:,} of {ranks}{levels}",
+        seen=found.ranks_seen,
+        ranks=words.plural(found.ranks, "rank"),
+        levels=levels,
+    )
 
 
 def _differ(found: Groups) -> str:
-    count = len(found.wrong_ranks)
-    return f"{words.plural(count, 'rank')} {'differs' if count == 1 else 'differ'}"
+    return n_("{count:,} rank differs", "{count:,} ranks differ", count=len(found.wrong_ranks))
 
 
 def line(rows: Sequence[RankGroups]) -> str:
@@ -212,10 +236,15 @@ def line(rows: Sequence[RankGroups]) -> str:
     found = groups(rows)
     if found is None or not found.ranks_seen:
         return ""
-    text = f"{formula(found)}; {_seen(found)}"
+    text = _("; ").join((formula(found), _seen(found)))
     if not found.wrong:
-        return f"{text}, as expected"
-    return f"{text}; {_differ(found)}: {words.ranges(found.wrong_ranks)}"
+        return _("{text}, as expected", text=text)
+    return _(
+        "{text}; {differ}: {ranks}",
+        text=text,
+        differ=_differ(found),
+        ranks=words.ranges(found.wrong_ranks),
+    )
 
 
 def topology_view(rows: Sequence[RankGroups]) -> TopologyView | None:
@@ -288,8 +317,8 @@ def _chosen(
 def _not_drawn(kind: Kind, rest: int, drawn: int) -> str:
     count = words.plural(rest, "more group" if drawn else "group")
     if kind == "wrong":
-        return f"{count} with wrong members not drawn."
-    return f"{count} {_ALIKE_WORDS[kind]}."
+        return _("{count} with wrong members not drawn.", count=count)
+    return _("{count} {alike}.", count=count, alike=_ALIKE_WORDS[kind])
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,9 +364,9 @@ def _grid(
     ends = (tops[0] + half, tops[-1] + half)
     differ = [rank for rank in ranks if states.get(rank) == "wrong"]
     return Grid(
-        caption=f"CP group {number}: ranks {words.members(ranks)}",
-        differ=f"{len(differ)} differ" if len(differ) > 1 else "1 differs" if differ else "",
-        title=f"Context parallel group {number}",
+        caption=_("CP group {number}: ranks {ranks}", number=number, ranks=words.members(ranks)),
+        differ=n_("{count} differs", "{count} differ", count=len(differ)) if differ else "",
+        title=_("Context parallel group {number}", number=number),
         desc=_desc(lines, ranks, differ, states),
         width=wide,
         height=tall,
@@ -367,13 +396,19 @@ def _desc(
     differ: Sequence[int],
     states: Mapping[int, State],
 ) -> str:
-    shown = "; ".join(words.members(row) for row in lines[:4])
-    more = f"; and {len(lines) - 4} more rows" if len(lines) > 4 else ""
+    shown = _("; ").join(words.members(row) for row in lines[:4])
+    more = _("; and {count} more rows", count=len(lines) - 4) if len(lines) > 4 else ""
     seen = sum(states.get(rank) == "agrees" for rank in ranks)
-    parts = [f"Rows are L0 groups: {shown}{more}. Columns are L1 groups."]
-    parts.append(f"Seen as expected: {words.plural(seen, 'rank')} of {len(ranks)}.")
+    parts = [_("Rows are L0 groups: {shown}{more}. Columns are L1 groups.", shown=shown, more=more)]
+    parts.append(
+        _(
+            "Seen as expected: {ranks} of {all}.",
+            ranks=words.plural(seen, "rank"),
+            all=len(ranks),
+        )
+    )
     if differ:
-        parts.append(f"Seen with other members: {words.ranks(differ)}.")
+        parts.append(_("Seen with other members: {ranks}.", ranks=words.ranks(differ)))
     return " ".join(parts)
 
 
@@ -382,7 +417,8 @@ def _legend(states: Mapping[int, State]) -> Iterator[tuple[State, str, str]]:
     for state, meaning in STATE_WORDS.items():
         if count[state]:
             members = words.ranges(rank for rank, found in states.items() if found == state)
-            yield state, meaning, f"{words.plural(count[state], 'rank')}: {members}"
+            many = words.plural(count[state], "rank")
+            yield state, meaning, _("{name}: {what}", name=many, what=members)
 
 
 def _rows(wrong: Sequence[Difference]) -> list[Row]:
@@ -395,7 +431,7 @@ def _rows(wrong: Sequence[Difference]) -> list[Row]:
             ranks=words.ranges(ranks),
             level=LEVEL_WORDS[level],
             expected=words.members(expected),
-            seen=words.members(seen) or "nobody",
+            seen=words.members(seen) or _("nobody"),
         )
         for (level, expected, seen), ranks in joined.items()
     ]

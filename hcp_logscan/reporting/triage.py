@@ -13,10 +13,13 @@ from urllib.parse import quote
 from hcp_logscan._version import __version__
 from hcp_logscan.model.finding import SEVERITIES
 from hcp_logscan.model.markdown import code, escaped
+from hcp_logscan.model.said import N_
 from hcp_logscan.reporting import suppressed, words
 from hcp_logscan.reporting.html import render_plain
 from hcp_logscan.reporting.json import document, dumps
 from hcp_logscan.reporting.safe import cut, one_line
+from hcp_logscan.reporting.tongue import _, speaking
+from hcp_logscan.reporting.translate import translate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,11 +28,12 @@ if TYPE_CHECKING:
 
     from hcp_logscan.model.finding import Finding, Status
     from hcp_logscan.model.report import ReportData
+    from hcp_logscan.reporting.tongue import Lang
     from hcp_logscan.reporting.words import Tone
 
 TRIAGE_SCHEMA: Final = "hcp-logscan/triage/v1"
 
-NOT_JUDGED: Final = "no report"
+NOT_JUDGED: Final = N_("no report")
 """Stands where a run has no verdict."""
 
 _CODES: Final = (1, 2, 3, 0)
@@ -100,8 +104,20 @@ class Row:
     "File name of the report, beside the index; empty where none was written."
 
 
-def judged(data: ReportData, name: str, argument: int, exit_code: int, link: str = "") -> Row:
+def judged(
+    data: ReportData,
+    name: str,
+    argument: int,
+    exit_code: int,
+    link: str = "",
+    lang: Lang = "en",
+) -> Row:
     """The row of a run with a report."""
+    with speaking(lang):
+        return _judged(translate(data, lang), name, argument, exit_code, link)
+
+
+def _judged(data: ReportData, name: str, argument: int, exit_code: int, link: str) -> Row:
     findings = data.findings
     return Row(
         name=name,
@@ -164,22 +180,24 @@ def triage_document(rows: Sequence[tuple[Row, ReportData | None]]) -> str:
 
 def summary(rows: Sequence[Row]) -> str:
     """`3 runs: 1 failed the gate, 1 not understood, 1 passed`."""
-    return f"{words.plural(len(rows), 'run')}: {', '.join(_counts(rows))}"
+    return _(
+        "{name}: {what}", name=words.plural(len(rows), "run"), what=_(", ").join(_counts(rows))
+    )
 
 
 def _counts(rows: Sequence[Row]) -> list[str]:
     codes = Counter(row.exit_code for row in rows)
     named = (
-        (1, "failed the gate"),
-        (2, "cannot be read"),
-        (3, "not understood"),
-        (0, "passed"),
+        (1, _("failed the gate")),
+        (2, _("cannot be read")),
+        (3, _("not understood")),
+        (0, _("passed")),
     )
-    return [f"{codes[one]} {what}" for one, what in named if codes[one]]
+    return [_("{count} {what}", count=codes[one], what=what) for one, what in named if codes[one]]
 
 
 def _verdict(row: Row) -> str:
-    return NOT_JUDGED if row.status is None else words.STATUS_WORDS[row.status][0].lower()
+    return _(NOT_JUDGED) if row.status is None else words.STATUS_WORDS[row.status][0].lower()
 
 
 def _tone(row: Row) -> Tone:
@@ -202,25 +220,32 @@ def _unread(rows: Iterable[Row]) -> Iterator[Row]:
     return (row for row in rows if row.error)
 
 
-def print_triage(rows: Sequence[Row], console: Console) -> None:
+def print_triage(rows: Sequence[Row], console: Console, *, lang: Lang = "en") -> None:
     """The table for a terminal; names and findings wrap, so that 80 columns do."""
+    with speaking(lang):
+        _print(rows, console)
+
+
+def _print(rows: Sequence[Row], console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("run", overflow="fold")
+    table.add_column(_("run"), overflow="fold")
     table.add_column("HCP", no_wrap=True)
-    table.add_column("worst finding", overflow="fold")
-    table.add_column("iter.", justify="right", no_wrap=True)
+    table.add_column(_("worst finding"), overflow="fold")
+    table.add_column(_("iter."), justify="right", no_wrap=True)
     table.add_column("TFLOP/s", justify="right", no_wrap=True)
     table.add_column("rank", overflow="fold", max_width=12)
-    table.add_column("exit", justify="right", no_wrap=True)
+    table.add_column(_("exit"), justify="right", no_wrap=True)
     for row in rows:
         found = row.finding
-        worst = Text("" if row.status is None else "none")
+        worst = Text("" if row.status is None else _("none"))
         if found is not None:
             tone = words.SEVERITY_TONES[found.severity]
-            worst = Text.assemble((found.severity, _STYLES[tone]), f" {found.rule}")
+            worst = Text.assemble(
+                (words.SEVERITY_WORDS[found.severity], _STYLES[tone]), f" {found.rule}"
+            )
         table.add_row(
             Text(one_line(row.name)),
             Text(_verdict(row), style=_STYLES[_tone(row)]),
@@ -234,16 +259,35 @@ def print_triage(rows: Sequence[Row], console: Console) -> None:
     console.print(table, highlight=False, markup=False, emoji=False)
     for row in rows:
         if row.suppressed:
-            body = Text(f"{one_line(row.name)}: suppressed {one_line(row.suppressed)}")
+            body = Text(
+                _(
+                    "{name}: suppressed {what}",
+                    name=one_line(row.name),
+                    what=one_line(row.suppressed),
+                )
+            )
             console.print(body, highlight=False, markup=False, emoji=False)
     for row in _unread(rows):
         body = Text(f"{one_line(row.name)}: {one_line(row.error)}")
         console.print(body, highlight=False, markup=False, emoji=False)
 
 
-def triage_markdown(rows: Sequence[Row]) -> str:
+def triage_markdown(rows: Sequence[Row], *, lang: Lang = "en") -> str:
     """The table as Markdown."""
-    head = ("run", "HCP", "worst finding", "iterations", "TFLOP/s/GPU", "rank", "exit code")
+    with speaking(lang):
+        return _markdown(rows)
+
+
+def _markdown(rows: Sequence[Row]) -> str:
+    head = (
+        _("run"),
+        "HCP",
+        _("worst finding"),
+        _("iterations"),
+        "TFLOP/s/GPU",
+        "rank",
+        _("exit code"),
+    )
     lines = [
         f"## {summary(rows)}",
         "",
@@ -255,7 +299,11 @@ def triage_markdown(rows: Sequence[Row]) -> str:
         f"- {escaped(row.name)}: {escaped(cut(row.error, _MESSAGE))}" for row in _unread(rows)
     ]
     aside = [
-        f"- {escaped(row.name)}: suppressed {escaped(cut(row.suppressed, _MESSAGE))}"
+        _(
+            "- {name}: suppressed {what}",
+            name=escaped(row.name),
+            what=escaped(cut(row.suppressed, _MESSAGE)),
+        )
         for row in rows
         if row.suppressed
     ]
@@ -267,15 +315,24 @@ def _cells(row: Row) -> Iterator[str]:
     yield escaped(row.name)
     yield f"**{_verdict(row)}**"
     found = row.finding
-    yield "" if found is None else f"**{found.severity}** {code(found.rule)} {escaped(found.name)}"
+    yield (
+        ""
+        if found is None
+        else f"**{words.SEVERITY_WORDS[found.severity]}** {code(found.rule)} {escaped(found.name)}"
+    )
     yield _iterations(row)
     yield _tflops(row)
     yield _ranks(row)
     yield str(row.exit_code)
 
 
-def triage_index(rows: Sequence[Row]) -> str:
+def triage_index(rows: Sequence[Row], *, lang: Lang = "en") -> str:
     """The table as a page that links to the reports beside it."""
+    with speaking(lang):
+        return _index(rows)
+
+
+def _index(rows: Sequence[Row]) -> str:
     return render_plain(
         "triage.html.j2",
         {
@@ -295,8 +352,8 @@ def _view(row: Row) -> dict[str, Any]:
         "link": quote(row.link),
         "verdict": _verdict(row),
         "tone": _tone(row),
-        "confidence": row.confidence,
-        "severity": "" if found is None else found.severity,
+        "confidence": row.confidence and words.LEVEL_WORDS[row.confidence],
+        "severity": "" if found is None else words.SEVERITY_WORDS[found.severity],
         "severity_tone": "" if found is None else words.SEVERITY_TONES[found.severity],
         "finding": "" if found is None else f"{found.rule} {found.name}",
         "message": cut(row.error if found is None else found.message, _MESSAGE),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from hcp_logscan.model.finding import Finding, Severity
     from hcp_logscan.model.report import ReportData
+    from hcp_logscan.reporting.tongue import Lang
 
 NEEDS_PROGRESS: Final = frozenset({"active", "unconfirmed", "degenerate", "not_requested"})
 """Statuses that are accepted only with a finished iteration and without an error finding."""
@@ -30,6 +31,9 @@ class Wishes:
 
     strict: bool = False
     "Lines of unknown format, unreadable files and truncated inputs fail it."
+
+    lang: Lang = "en"
+    "Of HTML and Markdown; what other programs read is English."
 
     def stops(self, found: Finding) -> bool:
         """Whether a finding fails the run."""

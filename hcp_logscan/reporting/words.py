@@ -6,6 +6,10 @@ import math
 import re
 from typing import TYPE_CHECKING, Final, Literal
 
+from hcp_logscan.model.said import N_
+from hcp_logscan.reporting import tongue
+from hcp_logscan.reporting.tongue import Spoken, _, n_
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,74 +19,133 @@ if TYPE_CHECKING:
 Tone = Literal["good", "bad", "warn", "calm"]
 """How a reader should feel about something; never shown by colour alone."""
 
-NOT_LOGGED: Final = "not logged"
+NOT_LOGGED: Final = N_("not logged")
 
-STATUS_WORDS: Final[Mapping[Status, tuple[str, str, Tone]]] = {
-    "active": ("Active", "Hierarchical context parallelism was on", "good"),
-    "inactive": (
-        "Inactive",
-        "Hierarchical context parallelism was requested, but it was off",
-        "bad",
-    ),
-    "degenerate": (
-        "Degenerate",
-        "One level has size 1: flat context parallelism ran instead",
-        "warn",
-    ),
-    "mixed": ("Mixed", "On in some places, off in others", "bad"),
-    "rejected": ("Rejected", "The stack refused the configuration; nothing was trained", "bad"),
-    "unconfirmed": (
-        "Unconfirmed",
-        "Configured correctly, but these logs cannot prove it ran",
-        "warn",
-    ),
-    "not_requested": (
-        "Not requested",
-        "This run did not ask for hierarchical context parallelism",
-        "calm",
-    ),
-    "inconclusive": ("Inconclusive", "These logs are too thin to tell", "calm"),
-}
+STATUS_WORDS: Final[Mapping[Status, tuple[str, str, Tone]]] = Spoken(
+    {
+        "active": (N_("Active"), N_("Hierarchical context parallelism was on"), "good"),
+        "inactive": (
+            N_("Inactive"),
+            N_("Hierarchical context parallelism was requested, but it was off"),
+            "bad",
+        ),
+        "degenerate": (
+            N_("Degenerate"),
+            N_("One level has size 1: flat context parallelism ran instead"),
+            "warn",
+        ),
+        "mixed": (N_("Mixed"), N_("On in some places, off in others"), "bad"),
+        "rejected": (
+            N_("Rejected"),
+            N_("The stack refused the configuration; nothing was trained"),
+            "bad",
+        ),
+        "unconfirmed": (
+            N_("Unconfirmed"),
+            N_("Configured correctly, but these logs cannot prove it ran"),
+            "warn",
+        ),
+        "not_requested": (
+            N_("Not requested"),
+            N_("This run did not ask for hierarchical context parallelism"),
+            "calm",
+        ),
+        "inconclusive": (N_("Inconclusive"), N_("These logs are too thin to tell"), "calm"),
+    }
+)
 """Status -> (one word or two, what it means, tone)."""
 
-OUTCOME_WORDS: Final[Mapping[AttemptOutcome, tuple[str, Tone]]] = {
-    "completed": ("completed", "good"),
-    "failed": ("failed", "bad"),
-    "killed": ("killed", "bad"),
-    "terminated": ("terminated", "warn"),
-    "time_limit": ("time limit reached", "warn"),
-    "rejected": ("rejected at start-up", "bad"),
-    "no_training": ("no training", "calm"),
-    "unknown": ("end not seen", "calm"),
-}
+OUTCOME_WORDS: Final[Mapping[AttemptOutcome, tuple[str, Tone]]] = Spoken(
+    {
+        "completed": (N_("completed"), "good"),
+        "failed": (N_("failed"), "bad"),
+        "killed": (N_("killed"), "bad"),
+        "terminated": (N_("terminated"), "warn"),
+        "time_limit": (N_("time limit reached"), "warn"),
+        "rejected": (N_("rejected at start-up"), "bad"),
+        "no_training": (N_("no training"), "calm"),
+        "unknown": (N_("end not seen"), "calm"),
+    }
+)
+
+SEVERITY_WORDS: Final[Mapping[str, str]] = Spoken(
+    {"error": N_("error"), "warning": N_("warning"), "note": N_("note")}
+)
+CONFIDENCE_WORDS: Final[Mapping[str, str]] = Spoken(
+    {
+        "high": N_("high confidence"),
+        "medium": N_("medium confidence"),
+        "low": N_("low confidence"),
+    }
+)
+
+LEVEL_WORDS: Final[Mapping[str, str]] = Spoken(
+    {"high": N_("high"), "medium": N_("medium"), "low": N_("low")}
+)
+"""Levels of confidence alone."""
 
 SEVERITY_TONES: Final[Mapping[Severity, Tone]] = {"error": "bad", "warning": "warn", "note": "calm"}
 
-CHANNEL_WORDS: Final[Mapping[Channel, str]] = {
-    "te_debug": "Transformer Engine debug lines: what attention really ran with",
-    "flight_recorder": "Flight-recorder dumps: collectives on the hierarchical groups",
-    "c10d": "PyTorch c10d lines: communicators opened for described groups",
-    "nccl": "NCCL lines: communicators and their members",
-    "print": "Lines printed by scripts and forks that say groups were created",
-    "config": "Configuration dumps: what was asked for",
-    "path": "Start-up path: how process groups were built",
-    "assertion": "Start-up checks: what the stack refused",
-    "throughput": "Printed throughput: a symptom, never proof",
-}
+CHANNEL_WORDS: Final[Mapping[Channel, str]] = Spoken(
+    {
+        "te_debug": N_("Transformer Engine debug lines: what attention really ran with"),
+        "flight_recorder": N_("Flight-recorder dumps: collectives on the hierarchical groups"),
+        "c10d": N_("PyTorch c10d lines: communicators opened for described groups"),
+        "nccl": N_("NCCL lines: communicators and their members"),
+        "print": N_("Lines printed by scripts and forks that say groups were created"),
+        "config": N_("Configuration dumps: what was asked for"),
+        "path": N_("Start-up path: how process groups were built"),
+        "assertion": N_("Start-up checks: what the stack refused"),
+        "throughput": N_("Printed throughput: a symptom, never proof"),
+    }
+)
 """Strongest channel first."""
+
+
+_COUNTED: Final = (
+    N_("{count:,} attempt"),
+    N_("{count:,} error"),
+    N_("{count:,} file"),
+    N_("{count:,} finding"),
+    N_("{count:,} group"),
+    N_("{count:,} iteration"),
+    N_("{count:,} line"),
+    N_("{count:,} member"),
+    N_("{count:,} more group"),
+    N_("{count:,} more line"),
+    N_("{count:,} name"),
+    N_("{count:,} note"),
+    N_("{count:,} other file"),
+    N_("{count:,} rank"),
+    N_("{count:,} rule"),
+    N_("{count:,} run"),
+    N_("{count:,} secret"),
+    N_("{count:,} setting"),
+    N_("{count:,} value"),
+    N_("{count:,} warning"),
+)
+"""Nouns of `plural`: their plurals are regular in English, and other languages have one form."""
 
 
 def plural(count: int, noun: str) -> str:
     """A count with its noun: `1 error`, `1,200 lines`."""
+    if tongue.lang() != "en":
+        form = "{count:,} " + noun
+        return _(form, count=count)
     if count == 1:
         return f"1 {noun}"
     return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}s"
 
 
+def not_logged() -> str:
+    """What stands for a number that no line has."""
+    return _(NOT_LOGGED)
+
+
 def fixed(value: float | None, digits: int = 1) -> str:
     """A number with thousands separators; `not logged`, `NaN` and `Inf` in words."""
     if value is None:
-        return NOT_LOGGED
+        return _(NOT_LOGGED)
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Inf" if value > 0 else "-Inf")
     return f"{value:,.{digits}f}"
@@ -129,6 +192,17 @@ def size(count: int) -> str:
     return f"{value:,.1f} TB"
 
 
+def padded(text: str, width: int) -> str:
+    """Text filled up with blanks to a width in cells of a terminal.
+
+    >>> padded("loss", 6) + "|", padded("损失", 6) + "|"
+    ('loss  |', '损失  |')
+    """
+    from rich.cells import cell_len
+
+    return text + " " * max(width - cell_len(text), 0)
+
+
 def ranges(numbers: Iterable[int], limit: int = 12) -> str:
     """Ranks as ranges, shortened with a count of what was left out.
 
@@ -140,7 +214,7 @@ def ranges(numbers: Iterable[int], limit: int = 12) -> str:
     found = runs(numbers)
     shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found[:limit])
     rest = sum(b - a + 1 for a, b in found[limit:])
-    return f"{shown} and {rest:,} more" if rest else shown
+    return _("{shown} and {rest:,} more", shown=shown, rest=rest) if rest else shown
 
 
 def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
@@ -171,7 +245,7 @@ def members(numbers: Sequence[int], limit: int = 12) -> str:
             end += 1
         count = end - start + 1
         if step == 1 or (step > 1 and count > 2):
-            steps = "" if step == 1 else f" in steps of {step:,}"
+            steps = "" if step == 1 else _(" in steps of {step:,}", step=step)
             parts.append((f"{numbers[start]}-{numbers[end]}{steps}", count))
             start = end + 1
         else:
@@ -179,7 +253,7 @@ def members(numbers: Sequence[int], limit: int = 12) -> str:
             start += 1
     rest = sum(count for _, count in parts[limit:])
     shown = ", ".join(text for text, _ in parts[:limit])
-    return f"{shown} and {rest:,} more" if rest else shown
+    return _("{shown} and {rest:,} more", shown=shown, rest=rest) if rest else shown
 
 
 def ranks(numbers: Iterable[int]) -> str:
@@ -187,68 +261,87 @@ def ranks(numbers: Iterable[int]) -> str:
     listed = sorted(set(numbers))
     if not listed:
         return ""
-    return f"{'rank' if len(listed) == 1 else 'ranks'} {ranges(listed)}"
+    return n_("rank {ranks}", "ranks {ranks}", count=len(listed), ranks=ranges(listed))
 
 
 def spread(found: Spread, unit: str, digits: int = 1) -> str:
     """Median and range of a series, with its unit."""
     if found.median is None:
-        return NOT_LOGGED
-    text = f"{fixed(found.median, digits)} {unit} median"
+        return _(NOT_LOGGED)
+    text = _("{value} {unit} median", value=fixed(found.median, digits), unit=unit)
     if found.min is None or found.max is None or found.min == found.max:
         return text
-    return f"{text} ({fixed(found.min, digits)} to {fixed(found.max, digits)})"
+    return _(
+        "{text} ({low} to {high})",
+        text=text,
+        low=fixed(found.min, digits),
+        high=fixed(found.max, digits),
+    )
 
 
 def step_time(found: Spread) -> str:
     """Median and range of the step time."""
     if found.median is None:
-        return NOT_LOGGED
-    text = f"{milliseconds(found.median)} median"
+        return _(NOT_LOGGED)
+    text = _("{value} median", value=milliseconds(found.median))
     if found.min is None or found.max is None or found.min == found.max:
         return text
-    return f"{text} ({milliseconds(found.min)} to {milliseconds(found.max)})"
+    return _(
+        "{text} ({low} to {high})",
+        text=text,
+        low=milliseconds(found.min),
+        high=milliseconds(found.max),
+    )
 
 
 def loss_course(found: LossSpread) -> str:
     """First and last loss, and the lowest where it is another."""
     if found.first is None and found.last is None:
-        return NOT_LOGGED
+        return _(NOT_LOGGED)
     text = f"{loss(found.first)} \u2192 {loss(found.last)}"
     if found.min is None or found.min in (found.first, found.last):
         return text
-    return f"{text} (lowest {loss(found.min)})"
+    return _("{text} (lowest {low})", text=text, low=loss(found.min))
 
 
 def iteration_span(attempt: AttemptData) -> str:
     """`8 iterations logged, 1 to 8`, or that there is none."""
     if not attempt.iterations:
-        return "no iteration logged"
-    text = f"{plural(attempt.iterations, 'iteration')} logged"
+        return _("no iteration logged")
+    text = _("{many} logged", many=plural(attempt.iterations, "iteration"))
     if attempt.first_iteration is None or attempt.last_iteration is None:
         return text
-    return f"{text}, {attempt.first_iteration:,} to {attempt.last_iteration:,}"
+    return _(
+        "{text}, {first_iteration:,} to {last_iteration:,}",
+        text=text,
+        first_iteration=attempt.first_iteration,
+        last_iteration=attempt.last_iteration,
+    )
 
 
 def coverage(verdict: Verdict, world_size: int | None) -> str:
     """On how many ranks the verdict was seen, out of how many."""
     if configured(verdict):
-        return "decided by configuration, for all ranks"
+        return _("decided by configuration, for all ranks")
     seen = plural(verdict.ranks_seen, "rank")
     if not verdict.ranks_seen and verdict.ranks_confirmed:
         named = plural(verdict.ranks_confirmed, "rank")
-        world = f" of {world_size:,}" if world_size is not None else ""
-        return f"seen in lines that name {named}{world}"
+        world = _(" of {world_size:,}", world_size=world_size) if world_size is not None else ""
+        return _("seen in lines that name {named}{world}", named=named, world=world)
     if not verdict.ranks_seen:
-        text = "ranks cannot be told apart in these logs"
+        text = _("ranks cannot be told apart in these logs")
     elif not verdict.ranks_confirmed and _deciding(verdict):
-        text = f"seen in lines that name no rank; {seen} in these logs"
+        text = _("seen in lines that name no rank; {seen} in these logs", seen=seen)
     elif not verdict.ranks_confirmed:
-        text = f"runtime evidence on none of {seen}"
+        text = _("runtime evidence on none of {seen}", seen=seen)
     else:
-        text = f"seen on {verdict.ranks_confirmed:,} of {seen}"
+        text = _(
+            "seen on {ranks_confirmed:,} of {seen}",
+            ranks_confirmed=verdict.ranks_confirmed,
+            seen=seen,
+        )
     if world_size is not None and 0 < verdict.ranks_seen < world_size:
-        text += f"; the world has {world_size:,}"
+        text += _("; the world has {world_size:,}", world_size=world_size)
     return text
 
 
@@ -278,7 +371,7 @@ def run_traits(data: ReportData) -> tuple[str, ...]:
     if run.world_size is not None:
         many = plural(run.world_size, "rank")
         gpus = f"{run.world_size:,} \u00d7 {gpus}" if gpus else many
-    job = f"job {run.job}" if run.job else ""
+    job = _("job {job}", job=run.job) if run.job else ""
     return tuple(part for part in (job, run.framework or "", gpus, run.precision or "") if part)
 
 
@@ -286,7 +379,7 @@ def counted(findings: Iterable[Finding]) -> str:
     """`2 errors, 1 note`, worst first; `none` where there is none."""
     found = [finding.severity for finding in findings]
     parts = [plural(found.count(s), s) for s in SEVERITY_TONES if found.count(s)]
-    return ", ".join(parts) or "none"
+    return _(", ").join(parts) or _("none")
 
 
 def leads_with_progress(data: ReportData) -> bool:
@@ -304,13 +397,18 @@ def worst(data: ReportData) -> Finding | None:
 def progress(data: ReportData) -> str:
     """How far the run came, in one sentence."""
     if not data.attempts:
-        return "No launch of workers was recognised in these logs."
+        return _("No launch of workers was recognised in these logs.")
     last = data.attempts[-1]
     outcome = OUTCOME_WORDS[last.outcome][0]
-    who = f"Attempt {last.attempt}" if len(data.attempts) > 1 else "The run"
+    who = _("Attempt {attempt}", attempt=last.attempt) if len(data.attempts) > 1 else _("The run")
     if not last.iterations or last.last_iteration is None:
-        return f"{who} finished no logged iteration ({outcome})."
-    return f"{who} reached iteration {last.last_iteration:,} ({outcome})."
+        return _("{who} finished no logged iteration ({outcome}).", who=who, outcome=outcome)
+    return _(
+        "{who} reached iteration {last_iteration:,} ({outcome}).",
+        who=who,
+        last_iteration=last.last_iteration,
+        outcome=outcome,
+    )
 
 
 def paragraphs(text: str) -> tuple[str, ...]:
@@ -332,7 +430,7 @@ def first_advice(text: str) -> str:
     parts: list[str] = []
     for part in paragraphs(text):
         parts.append(part)
-        if not part.endswith(":"):
+        if not part.endswith((":", "：")):
             break
     return " ".join(parts)
 
@@ -369,7 +467,7 @@ def lines_on_ranks(pieces: Sequence[Evidence]) -> str:
     """`128 lines, ranks 0-63`: how often something was said, and where that is known."""
     found = {piece.location.rank for piece in pieces}
     parts = (plural(len(pieces), "line"), ranks(rank for rank in found if rank is not None))
-    return ", ".join(part for part in parts if part)
+    return _(", ").join(part for part in parts if part)
 
 
 def safe_link(reference: str) -> bool:

@@ -35,8 +35,6 @@ def judge(
     rules: Iterable[Rule],
     facts: Mapping[str, pl.DataFrame],
     events: Mapping[str, pl.DataFrame],
-    *,
-    lang: str = "en",
 ) -> tuple[tuple[Judgement, ...], tuple[Finding, ...]]:
     """Judge every attempt by every rule.
 
@@ -53,7 +51,7 @@ def judge(
         for case in _cases(rule, facts):
             judgements.append(Judgement(rule.id, case.attempt, case.outcome, case.missing))
             if case.outcome == "fires":
-                findings.append(_finding(rule, case, events, lang))
+                findings.append(_finding(rule, case, events))
     return tuple(judgements), tuple(sorted(findings, key=_badness))
 
 
@@ -110,8 +108,7 @@ def _missing(names: Sequence[str], unknown: pl.DataFrame) -> tuple[str, ...]:
     return tuple(name for name in names if row[name] is None)
 
 
-def _finding(rule: Rule, case: _Case, events: Mapping[str, pl.DataFrame], lang: str) -> Finding:
-    texts = rule.texts(lang)
+def _finding(rule: Rule, case: _Case, events: Mapping[str, pl.DataFrame]) -> Finding:
     evidence, total = _evidence(rule, case, events)
     iterations = _numbers(case.firing, rule.iteration_column)
     return Finding(
@@ -120,9 +117,9 @@ def _finding(rule: Rule, case: _Case, events: Mapping[str, pl.DataFrame], lang: 
         severity=rule.severity,
         confidence=rule.confidence,
         attempt=case.attempt,
-        message=template.render(texts.message, _values(rule, case)),
-        why=texts.why,
-        fix=texts.fix,
+        message=template.remembered(rule, _values(rule, case)),
+        why=rule.why,
+        fix=rule.fix,
         iteration=iterations[0] if len(iterations) else None,
         ranks=tuple(_numbers(case.firing, rule.rank_column).unique().sort().to_list()),
         references=rule.references,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from hcp_logscan.analysis import facts as fact_tables
+from hcp_logscan.model.said import Said, enter, joined
 from hcp_logscan.rules.problem import Mistake, MistakeError, mistake
 from hcp_logscan.rules.schema import ROW_TABLES
 from hcp_logscan.rules.sql import near_name
@@ -86,6 +87,40 @@ def render(template: str, values: Mapping[str, Any]) -> str:
         literal + ("" if name is None else _shown(values.get(name), spec or ""))
         for literal, name, spec, _ in string.Formatter().parse(template)
     ).strip()
+
+
+def remembered(rule: Rule, values: Mapping[str, Any]) -> str:
+    """The English message, entered with its translations for `reporting.translate`."""
+    text = render(rule.message, values)
+    if rule.zh is None:
+        return text
+    template, shown = _apart(rule.message, values, "en")
+    chinese, more = _apart(rule.zh.message, values, "zh")
+    return enter(text, Said(template, (*shown, *more), texts=(("zh", chinese),)))
+
+
+def _apart(
+    template: str, values: Mapping[str, Any], prefix: str
+) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The template with its fields numbered, and what each of them shows."""
+    parts: list[str] = []
+    shown: list[tuple[str, str]] = []
+    for literal, name, spec, _ in string.Formatter().parse(template.strip()):
+        parts.append(literal.replace("{", "{{").replace("}", "}}"))
+        if name is not None and (text := _listed(values.get(name), spec or "")):
+            key = f"{prefix}{len(shown)}"
+            shown.append((key, text))
+            parts.append(f"{{{key}}}")
+    return "".join(parts).strip(), tuple(shown)  # an empty value at the end leaves a blank
+
+
+def _listed(value: Any, spec: str) -> str:
+    """What a field shows; items of a list stay translatable."""
+    text = _shown(value, spec)
+    if not isinstance(value, pl.Series | list | tuple):
+        return text
+    items = joined(", ", (_shown(item, "") for item in value))
+    return enter(text, Said("[{items}]", (("items", items),)))
 
 
 def _shown(value: Any, spec: str) -> str:

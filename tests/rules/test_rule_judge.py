@@ -9,6 +9,7 @@ from rule_files import rule_data
 from hcp_logscan.analysis import facts as fact_tables
 from hcp_logscan.model.errors import RuleError
 from hcp_logscan.model.finding import Judgement, Location
+from hcp_logscan.model.said import remembering
 from hcp_logscan.rules import judge as module
 from hcp_logscan.rules.judge import judge
 from hcp_logscan.rules.schema import Rule
@@ -226,12 +227,14 @@ def test_findings_stand_worst_first():
     ]
 
 
-def test_texts_come_in_the_language_asked_for():
-    zh = {"summary": "一", "message": "大小 {cp_size}", "why": "二", "fix": "三"}
+def test_a_message_remembers_its_chinese_template_and_what_that_shows():
+    zh = {"summary": "一", "message": "大小 {cp_size:.1f}", "why": "二", "fix": "三"}
     table_of_facts = facts(attempts=[{"attempt": 0, "cp_size": 16}])
-    _, findings = judge([rule(zh=zh), rule(id="USR002")], table_of_facts, {}, lang="zh")
-    assert (findings[0].message, findings[0].why) == ("大小 16", "二")
-    assert findings[1].why == "It is slow."
+    with remembering() as book:
+        _, findings = judge([rule(zh=zh), rule(id="USR002")], table_of_facts, {})
+    said = book[findings[0].message]
+    assert said.english() == findings[0].message == findings[1].message
+    assert said.filled(dict(said.texts)["zh"]) == "大小 16.0"
 
 
 @pytest.mark.parametrize(

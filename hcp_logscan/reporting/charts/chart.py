@@ -20,6 +20,7 @@ from hcp_logscan.reporting.charts.series import (
     drawable,
 )
 from hcp_logscan.reporting.charts.still import still
+from hcp_logscan.reporting.tongue import _
 
 if TYPE_CHECKING:
     from hcp_logscan.model.report import ReportData
@@ -70,10 +71,10 @@ def _chart(kind: Kind, data: ReportData, rows: dict[int, dict[str, list[Any]]]) 
     values = [y for trace in traces for _, y in trace.points if y is not None]
     over = () if beside is None else (baseline_trace(*beside, shares),)
     if over and len(traces) == 1:
-        traces = (replace(traces[0], name="this run"),)
+        traces = (replace(traces[0], name=_("this run")),)
     held = [*values, *(y for trace in over for _, y in trace.points if y is not None)]
     log_scale = wants_log(held)
-    unit = f"{kind.unit}, log scale" if log_scale else kind.unit
+    unit = _("{unit}, log scale", unit=_(kind.unit)) if log_scale else _(kind.unit)
     limit = peak.limit(data.peak) if kind.key == "tflops" else None
     levels = Levels()
     if kind.key == "tflops":
@@ -88,7 +89,7 @@ def _chart(kind: Kind, data: ReportData, rows: dict[int, dict[str, list[Any]]]) 
     svg = still((*traces, *over), held, limit=limit, levels=levels, log_scale=log_scale)
     return Chart(
         key=kind.key,
-        title=kind.title,
+        title=_(kind.title),
         unit=unit,
         log_scale=log_scale,
         traces=traces,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hcp_logscan.model.said import N_
 from hcp_logscan.reporting import words
 
 if TYPE_CHECKING:
@@ -24,8 +25,10 @@ class Kind:
 
 
 KINDS: Final = (
-    Kind("tflops", "tflops_per_gpu", "Throughput", "TFLOP/s/GPU", "throughput", words.fixed),
-    Kind("loss", "lm_loss", "Loss", "lm loss", "loss", words.loss),
-    Kind("step", "step_ms", "Step time", "ms", "step time", words.fixed),
-    Kind("grad", "grad_norm", "Gradient norm", "norm", "gradient norm", words.loss),
+    Kind(
+        "tflops", "tflops_per_gpu", N_("Throughput"), "TFLOP/s/GPU", N_("throughput"), words.fixed
+    ),
+    Kind(N_("loss"), "lm_loss", N_("Loss"), N_("lm loss"), N_("loss"), words.loss),
+    Kind("step", "step_ms", N_("Step time"), "ms", N_("step time"), words.fixed),
+    Kind("grad", "grad_norm", N_("Gradient norm"), N_("norm"), N_("gradient norm"), words.loss),
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.reporting.charts.look import look
+from hcp_logscan.reporting.tongue import _
 
 if TYPE_CHECKING:
     from hcp_logscan.reporting.charts.series import Trace
@@ -35,7 +36,9 @@ def legend(traces: tuple[Trace, ...], top: float) -> tuple[Key, ...]:
         for number, trace in enumerate(attempts[:_LEGEND])
     ]
     if len(attempts) > _LEGEND:
-        keys[-1] = replace(keys[-1], label=f"and {len(attempts) - _LEGEND + 1} more", colour=-1)
+        keys[-1] = replace(
+            keys[-1], label=_("and {count} more", count=len(attempts) - _LEGEND + 1), colour=-1
+        )
     # its name takes more room than one column
     column, row = (1, 0) if len(attempts) == 1 else (0, (len(keys) + 2) // 3)
     keys += [_key(0, trace, column, top + _ROW * row) for trace in traces if trace.baseline]

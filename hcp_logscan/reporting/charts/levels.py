@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hcp_logscan.reporting import peak, words
+from hcp_logscan.reporting.tongue import _
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +84,10 @@ def _off(known: RateLevels | None) -> Off | None:
     if known is None or not peak.positive(known.if_cp_off) or known.cp_size is None:
         return None
     done = words.fixed(known.if_cp_off, 0)
-    return Off(known.if_cp_off, f"if CP was off (attention \u00f7 {known.cp_size:,}): {done}")
+    label = _(
+        "if CP was off (attention \u00f7 {cp_size:,}): {done}", cp_size=known.cp_size, done=done
+    )
+    return Off(known.if_cp_off, label)
 
 
 def _band(known: RateLevels | None) -> Band | None:
@@ -92,11 +96,11 @@ def _band(known: RateLevels | None) -> Band | None:
     low, high = known.believable
     if not (peak.positive(low) and peak.positive(high)) or low >= high:
         return None
-    return Band(low, high, f"believable: {_both(low, high)}")
+    return Band(low, high, _("believable: {both}", both=_both(low, high)))
 
 
 def _both(low: float, high: float) -> str:
-    return f"{words.fixed(low, 0)} to {words.fixed(high, 0)}"
+    return _("{low} to {high}", low=words.fixed(low, 0), high=words.fixed(high, 0))
 
 
 def _meets(band: Band, held: Sequence[float]) -> bool:
@@ -107,32 +111,44 @@ def _meets(band: Band, held: Sequence[float]) -> bool:
 def described(levels: Levels) -> str:
     """What is drawn behind the series, for those who do not see it; empty where nothing is."""
     found = [
-        f"a line at the {levels.limit.label}" if levels.limit else "",
-        f"a shaded band, {levels.band.label}" if levels.band else "",
-        f"a dotted line, {levels.off.label}" if levels.off else "",
+        _("a line at the {label}", label=levels.limit.label) if levels.limit else "",
+        _("a shaded band, {label}", label=levels.band.label) if levels.band else "",
+        _("a dotted line, {label}", label=levels.off.label) if levels.off else "",
     ]
-    shown = "; ".join(part for part in found if part)
-    return f"Behind it {shown}." if shown else ""
+    shown = _("; ").join(part for part in found if part)
+    return _("Behind it {shown}.", shown=shown) if shown else ""
 
 
 def notes(data: ReportData, drawn: Levels) -> list[str]:
     """The caption's sentences on the band and on CP that was off."""
     known = of_judged(data)
     band, off = _band(known), _off(known)
-    whose = f" in attempt {data.judged_attempt}" if len(data.attempts) > 1 else ""
+    whose = (
+        _(" in attempt {attempt}", attempt=data.judged_attempt) if len(data.attempts) > 1 else ""
+    )
     found = []
     if band is not None:
-        where = "shaded" if drawn.band else "not on this axis"
+        where = _("shaded") if drawn.band else _("not on this axis")
         found.append(
-            f"Believable{whose}: {_both(band.low, band.high)} TFLOP/s/GPU{_shares(data, band)}"
-            f" ({where})."
+            _(
+                "Believable{whose}: {both} TFLOP/s/GPU{shares} ({where}).",
+                whose=whose,
+                both=_both(band.low, band.high),
+                shares=_shares(data, band),
+                where=where,
+            )
         )
     if off is not None and known is not None:
-        where = "dotted line" if drawn.off else "too far off to be drawn"
+        where = _("dotted line") if drawn.off else _("too far off to be drawn")
         found.append(
-            f"If context parallelism was off{whose}, {words.fixed(off.tflops, 0)} TFLOP/s/GPU were"
-            f" done: the median with its attention divided by the CP size, {known.cp_size:,}"
-            f" ({where})."
+            _(
+                "If context parallelism was off{whose}, {done} TFLOP/s/GPU were done: the median"
+                " with its attention divided by the CP size, {cp_size:,} ({where}).",
+                whose=whose,
+                done=words.fixed(off.tflops, 0),
+                cp_size=known.cp_size,
+                where=where,
+            )
         )
     return found
 
@@ -141,4 +157,8 @@ def _shares(data: ReportData, band: Band) -> str:
     whole = data.peak.tflops if data.peak else None
     if not peak.positive(whole):
         return ""
-    return f", {words.percent(band.low / whole)} to {words.percent(band.high / whole)} of the peak"
+    return _(
+        ", {low} to {high} of the peak",
+        low=words.percent(band.low / whole),
+        high=words.percent(band.high / whole),
+    )

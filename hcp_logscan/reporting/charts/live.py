@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hcp_logscan.reporting.charts.look import MAX_MARKS, look, starts
+from hcp_logscan.reporting.tongue import _
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,11 +40,11 @@ def plot_of(kind: Kind, traces: tuple[Trace, ...], unit: str, *, log_scale: bool
         for number, trace in enumerate(traces)
         for name, points, wide in (
             (
-                f"{trace.name}, extremes" if trace.trend else trace.name,
+                _("{name}, extremes", name=trace.name) if trace.trend else trace.name,
                 trace.points,
                 bool(trace.trend),
             ),
-            (f"{trace.name}, medians", trace.trend, False),
+            (_("{name}, medians", name=trace.name), trace.trend, False),
         )
         if points
     ]
@@ -51,15 +52,23 @@ def plot_of(kind: Kind, traces: tuple[Trace, ...], unit: str, *, log_scale: bool
         {"name": name, "symbol": symbol, "x": xs[:MAX_MARKS]}
         for name, symbol, xs in (
             (
-                f"no {kind.noun} printed",
+                _("no {noun} printed", noun=_(kind.noun)),
                 "triangle-up",
                 [x for t in traces for x in starts(t.missing)],
             ),
-            ("NaN or Inf", "x", [x for t in traces for x in starts(t.not_finite)]),
+            (_("NaN or Inf"), "x", [x for t in traces for x in starts(t.not_finite)]),
         )
         if xs
     ]
-    return {"key": kind.key, "unit": unit, "log": log_scale, "series": series, "marks": marks}
+    named = {"iteration": _("iteration"), "above": _("above the limit")}
+    return {
+        "key": kind.key,
+        "unit": unit,
+        "words": named,
+        "log": log_scale,
+        "series": series,
+        "marks": marks,
+    }
 
 
 def axes_of(svg: Svg, levels: Levels, above: Sequence[Sequence[Point]]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from statistics import median_low
 from typing import TYPE_CHECKING, Any, Final
 
 from hcp_logscan.reporting.charts.kinds import KINDS
+from hcp_logscan.reporting.tongue import _
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,7 +115,7 @@ def attempt_trace(attempt: int, xs: list[Any], ys: list[Any], shares: int) -> Tr
     small = min(SVG_POINTS, max(_ALL_SVG // shares, 12))
     return Trace(
         attempt=attempt,
-        name=f"attempt {attempt}",
+        name=_("attempt {attempt}", attempt=attempt),
         points=downsample(points, min(MAX_POINTS, max(_ALL_TRACES // shares, 20))),
         svg_points=downsample(points, small),
         trend=trend(points) if len(points) > SVG_POINTS <= small else (),
@@ -132,7 +133,7 @@ def baseline_trace(name: str, xs: list[Any], ys: list[Any], shares: int) -> Trac
     course = found.trend or found.points
     return replace(
         found,
-        name=f"{name}, medians" if found.trend else name,
+        name=_("{name}, medians", name=name) if found.trend else name,
         points=course,
         svg_points=found.trend or found.svg_points,
         trend=(),

@@ -42,7 +42,7 @@
       opacity: found.wide ? 0.4 : 1,
       line: { color: css("--s" + found.colour), width: found.wide ? 1 : 1.8, dash: found.dash },
       marker: { color: css("--s" + found.colour), size: 4 },
-      hovertemplate: "iteration %{x:,}<br>%{y:,.6~g} " + plot.unit + "<extra>" + found.name + "</extra>",
+      hovertemplate: plot.words.iteration + " %{x:,}<br>%{y:,.6~g} " + plot.unit + "<extra>" + found.name + "</extra>",
     }));
     const marks = plot.marks.map((found) => ({
       type: "scatter",
@@ -56,12 +56,12 @@
     }));
     const above = plot.above.x.length ? [{
       type: "scatter",
-      name: "above the limit",
+      name: plot.words.above,
       x: plot.above.x,
       y: plot.above.y,
       mode: "markers",
       marker: { color: css("--mark"), size: 9, symbol: "diamond-open", line: { width: 1.6 } },
-      hovertemplate: "iteration %{x:,}<br>%{y:,.6~g} " + plot.unit + "<extra>above the limit</extra>",
+      hovertemplate: plot.words.iteration + " %{x:,}<br>%{y:,.6~g} " + plot.unit + "<extra>" + plot.words.above + "</extra>",
     }] : [];
     return series.concat(marks, above);
   }
@@ -149,7 +149,7 @@
       legend: { orientation: "h", x: 0, y: -TITLE / AXES, yanchor: "top", font: { size: 11 } },
       shapes: levels(plot),
       xaxis: {
-        ...axis, ...range.x, title: { text: "iteration", standoff: 6 }, showgrid: false, tickformat: ",~f",
+        ...axis, ...range.x, title: { text: plot.words.iteration, standoff: 6 }, showgrid: false, tickformat: ",~f",
       },
       yaxis: { ...axis, ...range.y, tickformat: ",.6~g" },
       yaxis2: { overlaying: "y", range: [0, 1], visible: false, fixedrange: true },

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hcp_logscan.reporting import words
+from hcp_logscan.reporting.tongue import _
 
 if TYPE_CHECKING:
     from hcp_logscan.model.report import AttemptData, ReportData
@@ -37,7 +38,7 @@ def judged_attempt(data: ReportData) -> AttemptData | None:
 def attempt_view(data: ReportData, attempt: AttemptData) -> AttemptView:
     """One row of the attempts table."""
     outcome, outcome_tone = words.OUTCOME_WORDS[attempt.outcome]
-    status, _, tone = words.STATUS_WORDS[attempt.verdict.status]
+    status, _meaning, tone = words.STATUS_WORDS[attempt.verdict.status]
     return AttemptView(
         attempt=attempt.attempt,
         judged=attempt.attempt == data.judged_attempt,
@@ -62,4 +63,4 @@ def times(started: str | None, ended: str | None) -> str:
     begin, end = (re.sub(r"\.\d+$", "", (t or "").replace("T", " ")) for t in (started, ended))
     if end and end.partition(" ")[0] == begin.partition(" ")[0]:
         end = end.partition(" ")[2]
-    return " \u2013 ".join(time for time in (begin, end) if time) or "no time stamps"
+    return " \u2013 ".join(time for time in (begin, end) if time) or _("no time stamps")

@@ -42,7 +42,9 @@ def baseline_view(found: Comparison | None) -> BaselineView | None:
         title=baseline.title(found),
         headline=baseline.headline(found),
         rows=tuple(baseline.rows(found)),
-        spans=tuple(baseline.spans(found).items()),
+        spans=tuple(
+            (baseline.WINDOW_WORDS[third], span) for third, span in baseline.spans(found).items()
+        ),
         held=baseline.memory(found),
         notes=tuple(baseline.notes(found)),
         memory=baseline.out_of_memory(found),

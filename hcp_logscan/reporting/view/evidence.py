@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.reporting import words
+from hcp_logscan.reporting.tongue import _
 from hcp_logscan.reporting.view.excerpts import MAX_LINES, Excerpt, counted, excerpts, opened
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _channel(name: str, meaning: str, pieces: Sequence[Evidence]) -> ChannelView
     return ChannelView(
         name=name,
         meaning=meaning,
-        summary=" and ".join(loud) or "neutral",
+        summary=_(" and ").join(loud) or "neutral",
         tone=tone,
         grade=min(piece.grade for piece in pieces),
         lines=words.lines_on_ranks(pieces),
@@ -128,7 +129,7 @@ def _piece(pieces: Sequence[Evidence]) -> EvidenceView:
     first = pieces[0]
     found = excerpts(piece.location for piece in pieces[:MAX_LINES])
     shown = opened(found, OPEN_PIECES)
-    layers = f"{first.layer_kind} layers" if first.layer_kind else ""
+    layers = _("{kind} layers", kind=first.layer_kind) if first.layer_kind else ""
     many = words.lines_on_ranks(pieces) if len(pieces) > 1 else ""
     return EvidenceView(
         says=first.says,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.reporting.safe import cut
+from hcp_logscan.reporting.tongue import _
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -81,6 +82,6 @@ def _excerpt(together: Sequence[Location]) -> Excerpt:
     lines = {number: cut(text, _LONG_LINE) for _, number, text in read} | hits
     return Excerpt(
         where=f"{first.file}:{', '.join(str(place.line) for place in together)}",
-        rank="" if first.rank is None else f"rank {first.rank}",
+        rank="" if first.rank is None else _("rank {rank}", rank=first.rank),
         lines=tuple(Line(number, lines[number], number in hits) for number in sorted(lines)),
     )

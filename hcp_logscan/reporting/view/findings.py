@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.reporting import words
+from hcp_logscan.reporting.tongue import _
 from hcp_logscan.reporting.view.excerpts import MAX_LINES, Excerpt, counted, excerpts, opened
 
 if TYPE_CHECKING:
@@ -110,17 +111,19 @@ def finding_view(
     shown = opened(found, OPEN_LINES)
     total = max(finding.evidence_total, len(finding.evidence))
     traits = [
-        f"attempt {finding.attempt}" if len(data.attempts) > 1 else "",
-        "" if finding.iteration is None else f"from iteration {finding.iteration:,}",
+        _("attempt {attempt}", attempt=finding.attempt) if len(data.attempts) > 1 else "",
+        ""
+        if finding.iteration is None
+        else _("from iteration {iteration:,}", iteration=finding.iteration),
         words.ranks(finding.ranks),
-        f"{finding.confidence} confidence",
+        words.CONFIDENCE_WORDS[finding.confidence],
     ]
     links = tuple(ref for ref in finding.references if words.safe_link(ref))
     return FindingView(
         anchor=anchor(finding),
         rule=finding.rule,
         name=finding.name,
-        severity=finding.severity,
+        severity=words.SEVERITY_WORDS[finding.severity],
         tone=words.SEVERITY_TONES[finding.severity],
         traits=tuple(trait for trait in traits if trait),
         message=finding.message,

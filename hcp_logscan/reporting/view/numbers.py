@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.reporting import peak, words
+from hcp_logscan.reporting.tongue import _
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,37 +45,41 @@ def _numbers(data: ReportData) -> list[tuple[str, str, str]]:
     last = words.OUTCOME_WORDS[data.attempts[-1].outcome][0] if data.attempts else ""
     reached = _range(flops.min, flops.max, words.fixed)
     return [
-        ("Iterations logged", f"{series.iterations:,}", _span(data)),
+        (_("Iterations logged"), f"{series.iterations:,}", _span(data)),
         ("TFLOP/s/GPU", words.fixed(flops.median), _joined(reached, peak.share(data))),
         ("Tokens/s/GPU", _whole(tokens.median), _range(tokens.min, tokens.max, _whole)),
         (
-            "Step time",
+            _("Step time"),
             words.milliseconds(step.median),
             _range(step.min, step.max, words.milliseconds),
         ),
         (
-            "Loss, first to last",
-            words.NOT_LOGGED if lm.first is None and lm.last is None else course,
-            "" if lm.min is None else f"lowest {words.loss(lm.min)}",
+            _("Loss, first to last"),
+            words.not_logged() if lm.first is None and lm.last is None else course,
+            "" if lm.min is None else _("lowest {low}", low=words.loss(lm.min)),
         ),
-        ("Attempts", f"{len(data.attempts):,}", f"last one: {last}" if last else ""),
+        (
+            _("Attempts"),
+            f"{len(data.attempts):,}",
+            _("last one: {last}", last=last) if last else "",
+        ),
         *_measures(data),
     ]
 
 
 def _joined(*parts: str) -> str:
-    return "; ".join(part for part in parts if part)
+    return _("; ").join(part for part in parts if part)
 
 
 def _measures(data: ReportData) -> Iterator[tuple[str, str, str]]:
     """What printed throughput is measured by, and what the trainer claims: only where known."""
     found = peak.limit(data.peak)
     if data.peak is not None and found is not None:
-        name = "Dense peak of the GPU" if found.exact else "Bound of the GPU"
+        name = _("Dense peak of the GPU") if found.exact else _("Bound of the GPU")
         yield name, peak.figure(found.tflops), peak.traits(data.peak)
     claimed = peak.claimed_mfu(data)
     if claimed is not None:
-        yield "MFU as printed", words.percent(claimed), "median; the trainer's claim"
+        yield _("MFU as printed"), words.percent(claimed), _("median; the trainer's claim")
 
 
 def _whole(value: float | None) -> str:
@@ -84,10 +89,16 @@ def _whole(value: float | None) -> str:
 def _span(data: ReportData) -> str:
     firsts = [a.first_iteration for a in data.attempts if a.first_iteration is not None]
     lasts = [a.last_iteration for a in data.attempts if a.last_iteration is not None]
-    return f"from {min(firsts):,} to {max(lasts):,}" if firsts and lasts else ""
+    return (
+        _("from {first:,} to {last:,}", first=min(firsts), last=max(lasts))
+        if firsts and lasts
+        else ""
+    )
 
 
 def _range(low: float | None, high: float | None, show: Callable[[float | None], str]) -> str:
     if low is None or high is None:
         return ""
-    return "median" if low == high else f"median; {show(low)} to {show(high)}"
+    if low == high:
+        return _("median")
+    return _("median; {low} to {high}", low=show(low), high=show(high))

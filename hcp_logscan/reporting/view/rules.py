@@ -6,7 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hcp_logscan.model.said import N_
 from hcp_logscan.reporting import words
+from hcp_logscan.reporting.tongue import Spoken, _
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,6 +32,9 @@ class RuleView:
 
 _OUTCOME_ORDER: Final = ("fires", "inconclusive", "clean")
 
+_RULE_WORDS: Final[Mapping[str, str]] = Spoken(
+    {"fires": N_("fires"), "inconclusive": N_("inconclusive"), "clean": N_("clean")}
+)
 _RULE_TONES: Final[Mapping[str, Tone]] = {"fires": "bad", "inconclusive": "warn", "clean": "good"}
 
 
@@ -44,8 +49,11 @@ def without_baseline(data: ReportData) -> tuple[list[Judgement], str]:
     if not left:
         return listed, ""
     return listed, (
-        f"{words.plural(len(left), 'rule')} compare with a known good run ({', '.join(left)}): give"
-        " one with `--baseline RUN_DIR`."
+        _(
+            "{many} compare with a known good run ({names}): give one with `--baseline RUN_DIR`.",
+            many=words.plural(len(left), "rule"),
+            names=", ".join(left),
+        )
     )
 
 
@@ -58,7 +66,7 @@ def rules(judgements: Sequence[Judgement]) -> list[RuleView]:
     return [
         RuleView(
             rule=rule,
-            outcome=_OUTCOME_ORDER[order],
+            outcome=_RULE_WORDS[_OUTCOME_ORDER[order]],
             tone=_RULE_TONES[_OUTCOME_ORDER[order]],
             attempts=words.ranges(attempts),
             missing=missing,
@@ -73,7 +81,10 @@ def _observe(missing: Iterable[str]) -> tuple[str, ...]:
     from hcp_logscan.analysis.facts import FACTS
 
     ways = {
-        table[name].observe: None for name in missing for table in FACTS.values() if name in table
+        _(table[name].observe): None
+        for name in missing
+        for table in FACTS.values()
+        if name in table
     }
     return tuple(way for way in ways if way)
 
@@ -81,4 +92,9 @@ def _observe(missing: Iterable[str]) -> tuple[str, ...]:
 def rule_counts(judgements: Iterable[Judgement]) -> str:
     """How many of each outcome."""
     count = Counter(judgement.outcome for judgement in judgements)
-    return f"{count['fires']} fired, {count['inconclusive']} inconclusive, {count['clean']} clean"
+    return _(
+        "{fires} fired, {inconclusive} inconclusive, {clean} clean",
+        fires=count["fires"],
+        inconclusive=count["inconclusive"],
+        clean=count["clean"],
+    )

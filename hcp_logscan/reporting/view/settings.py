@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hcp_logscan.reporting import words
 from hcp_logscan.reporting.safe import cut
+from hcp_logscan.reporting.tongue import _
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +41,7 @@ def settings(data: ReportData, judged: AttemptData | None) -> list[Setting]:
     return [
         Setting(
             name=name,
-            meaning=CONFIG_FACTS[name].meaning if name in CONFIG_FACTS else "",
+            meaning=_(CONFIG_FACTS[name].meaning) if name in CONFIG_FACTS else "",
             value=shown(value),
             observed=value is not None,
             others=_others(name, value, others),
@@ -66,15 +67,18 @@ def _others(name: str, value: Any, others: Iterable[AttemptData]) -> str:
         other = attempt.config.get(name)
         if other is not None and shown(other) != shown(value):
             values.setdefault(shown(other), []).append(attempt.attempt)
-    return "; ".join(f"attempt {words.ranges(found)}: {other}" for other, found in values.items())
+    return _("; ").join(
+        _("attempt {attempt}: {other}", attempt=words.ranges(found), other=other)
+        for other, found in values.items()
+    )
 
 
 def shown(value: Any) -> str:
     """A fact in words."""
     if value is None:
-        return "not observed"
+        return _("not observed")
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return _("yes") if value else _("no")
     if isinstance(value, float):
         return f"{value:.6g}"
     if hasattr(value, "to_list"):  # a polars Series: the value of a list fact
@@ -82,7 +86,7 @@ def shown(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         if len(value) > 8 and all(isinstance(item, int) for item in value):
             return f"[{words.ranges(value)}]"
-        more = f" and {len(value) - 40:,} more" if len(value) > 40 else ""
+        more = _(" and {count:,} more", count=len(value) - 40) if len(value) > 40 else ""
         return f"[{', '.join(shown(item) for item in value[:40])}{more}]"
     return cut(str(value), _LONG)
 
@@ -97,7 +101,7 @@ def facts(judged: AttemptData | None, *, compared: bool) -> list[Setting]:
     return [
         Setting(
             name=name,
-            meaning=ATTEMPT_FACTS[name].meaning if name in ATTEMPT_FACTS else "",
+            meaning=_(ATTEMPT_FACTS[name].meaning) if name in ATTEMPT_FACTS else "",
             value=shown(value),
             observed=value is not None,
             others="",
