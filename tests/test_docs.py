@@ -13,6 +13,7 @@ from hcp_logscan.sources import archive, packed
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+CHINESE = (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
 
 
 def program(*arguments, cwd):
@@ -32,6 +33,39 @@ def test_readme_shows_the_help_of_the_program(tmp_path):
 
 def test_readme_shows_what_the_demo_prints(tmp_path):
     assert program("--demo", cwd=tmp_path).rstrip() in README
+
+
+def blocks(text):
+    return re.findall(r"^```.*?^```", text, re.DOTALL | re.MULTILINE)
+
+
+def links(text):
+    return set(re.findall(r"\]\(([^)]+)\)", text))
+
+
+def test_chinese_readme_shows_what_the_demo_prints_in_chinese(tmp_path):
+    assert program("--demo", "--lang", "zh", cwd=tmp_path).rstrip() in CHINESE
+
+
+def test_both_readmes_have_the_same_blocks_but_for_the_output_in_chinese():
+    english, chinese = blocks(README), blocks(CHINESE)
+    output = [n for n, block in enumerate(english) if "$ hcp-logscan --demo\n" in block]
+    assert len(output) == 1
+    assert "$ hcp-logscan --demo --lang zh\n" in chinese[output[0]]
+    del english[output[0]], chinese[output[0]]
+    assert chinese == english
+
+
+def test_both_readmes_lead_to_the_same_places_and_to_each_other():
+    assert links(README) - {"README.zh-CN.md"} == links(CHINESE) - {"README.md"}
+    assert "README.zh-CN.md" in links(README)
+    assert "README.md" in links(CHINESE)
+
+
+def test_both_readmes_have_as_many_headings_and_rows():
+    for mark in (r"^#+ ", r"^\|"):
+        counts = [len(re.findall(mark, text, re.MULTILINE)) for text in (README, CHINESE)]
+        assert counts[0] == counts[1]
 
 
 def test_readme_snippet_of_python_runs(tmp_path, monkeypatch):

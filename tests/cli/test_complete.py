@@ -68,6 +68,7 @@ def test_bash_completes_with_the_line_of_the_readme(program, tmp_path):
         r"^eval .*bash_source hcp-logscan\)\"", (ROOT / "README.md").read_text(), re.MULTILINE
     )
     assert line is not None
+    assert line[0] in (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
     for words, wanted in (
         (["--expect", "not"], ["not_requested"]),
         (["run", "--select", "HCP101,HCP90"], [f"HCP101,HCP90{n}" for n in range(1, 7)]),
