@@ -99,7 +99,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    said = {"_": _text, "n_": _text_n, "plain": tongue.plain}
+    said = {"_": _text, "n_": _text_n, "plain": tongue.plain, "gap": tongue.gap}
     environment.globals.update(said)  # `plain` is for filters, which take markup for escaped
     environment.filters["segments"] = segments
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}

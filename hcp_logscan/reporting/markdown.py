@@ -91,7 +91,7 @@ def _head(data: ReportData) -> Iterator[str]:
     name = _short(data.run.name)
     traits = _short(" · ".join(words.run_traits(data)))
     if words.leads_with_progress(data):
-        yield f"## {name}: {escaped(words.progress(data))}"
+        yield _("## {name}: {what}", name=name, what=escaped(words.progress(data)))
         finding = words.worst(data)
         if finding is not None:
             yield f"**{words.SEVERITY_WORDS[finding.severity]}** {_about(finding)}"
@@ -144,8 +144,11 @@ def _timeline(data: ReportData) -> Iterator[str]:
     """The entries of the timeline that matter, folded."""
     told = story_view(data, {})
     if told is not None and told.rows:
-        lines = [" ".join(filter(None, (row.time, f"{row.who}:", row.what))) for row in told.rows]
-        yield "<details><summary>Timeline</summary>"
+        lines = [
+            " ".join(filter(None, (row.time, _("{who}:", who=row.who), row.what)))
+            for row in told.rows
+        ]
+        yield _("<details><summary>Timeline</summary>")
         yield from map(escaped, told.notes)
         yield fenced(lines)
         yield "</details>"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from hcp_logscan.model.said import N_, capital
 from hcp_logscan.reporting import words
-from hcp_logscan.reporting.tongue import Spoken, _, n_
+from hcp_logscan.reporting.tongue import Spoken, _, gap, n_
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -409,7 +409,7 @@ def _desc(
     )
     if differ:
         parts.append(_("Seen with other members: {ranks}.", ranks=words.ranks(differ)))
-    return " ".join(parts)
+    return gap().join(parts)
 
 
 def _legend(states: Mapping[int, State]) -> Iterator[tuple[State, str, str]]:

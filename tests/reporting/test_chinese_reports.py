@@ -137,3 +137,18 @@ def test_a_report_in_chinese_leaves_the_english_one_as_it_is():
     assert report.to_markdown(lang="zh") != before[0]
     after = (report.to_markdown(), report.to_json(), report.to_sarif(), report.to_junit())
     assert after == before
+
+
+TIGHT = re.compile(r"[\u4e00-\u9fff][A-Za-z0-9]|[A-Za-z0-9%][\u4e00-\u9fff]")
+
+
+@pytest.mark.parametrize("name", NAMED[::3])
+def test_a_blank_stands_between_chinese_and_latin_letters_or_digits(name):
+    report = scanned(name)
+    if report is None:
+        pytest.skip("nothing is understood")
+    page = Prose()
+    page.feed(report.to_html(charts="static", lang="zh"))
+    said = [*page.texts, report.to_markdown(lang="zh")]
+
+    assert [text for text in said if TIGHT.search(text)] == []
