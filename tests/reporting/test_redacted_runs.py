@@ -65,6 +65,21 @@ def test_no_output_of_a_run_holds_its_secrets(make, tmp_path):
     assert "secrets hidden" in render_text(shown)
 
 
+@pytest.mark.parametrize("level", ["secrets", "all"])
+@pytest.mark.parametrize("make", [configured, failed])
+def test_no_output_in_chinese_holds_the_secrets_of_its_run(make, level, tmp_path):
+    run, secrets = make(tmp_path)
+    shown, plain = scan(run, redact=level).data, scan(run, redact="none").data
+    wishes = Wishes(lang="zh")
+    for render in (RENDERERS[".html"], RENDERERS[".md"]):
+        document = render(shown, wishes)
+        assert not [secret for secret in secrets if secret in document]
+        assert [secret for secret in secrets if secret in render(plain, wishes)]
+        assert "个机密" in document
+    assert not [secret for secret in secrets if secret in render_text(shown, lang="zh")]
+    assert not [secret for secret in secrets if secret in repr(shown.said)]
+
+
 def text_of(rendered):
     """All that a document, or a folder of tables, holds."""
     if isinstance(rendered, str):
