@@ -50,10 +50,15 @@ class Charts(StrEnum):
 
 
 def emit(report: Report, shown: Shown, outputs: Sequence[Path], wishes: Wishes) -> bool:
-    """Print, then write; True if one of both failed. Neither waits for the other."""
+    """Print, then write; True if one of both failed. Neither waits for the other.
+
+    A reader that has seen enough (`| head`) does not keep the reports from being written.
+    """
     unprinted = False
     try:
         show(report, shown, wishes.lang)
+    except BrokenPipeError:
+        _to_nobody()
     except OutputError as error:
         complain(str(error))
         unprinted = True
@@ -115,15 +120,28 @@ def printing() -> Iterator[None]:
     except OSError as error:
         if isinstance(error, BrokenPipeError) or error.filename is not None:
             raise
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - the exit would flush it again
+        _to_nobody()
         raise OutputError(f"cannot write standard output: {error.strerror}.") from error
+
+
+def _to_nobody() -> None:
+    """What else is printed goes nowhere: the exit would flush what standard output still holds."""
+    nobody = os.open(os.devnull, os.O_WRONLY)
+    with suppress(OSError, ValueError):  # no file behind it
+        os.dup2(nobody, sys.stdout.fileno())
+    os.close(nobody)
 
 
 def console() -> Console:
     """Standard output, 100 columns wide where it is no terminal, without colours if so wished."""
     from rich.console import Console
 
-    return Console(
+    class Paper(Console):
+        def on_broken_pipe(self) -> None:
+            self.quiet = True
+            raise BrokenPipeError  # rich would end the program here
+
+    return Paper(
         highlight=False,
         soft_wrap=False,
         width=None if sys.stdout.isatty() else 100,

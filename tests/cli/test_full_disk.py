@@ -94,6 +94,7 @@ def test_a_reader_that_leaves_early_is_no_error_message(tmp_path):
     )  # fmt: skip
     assert done.stdout.startswith("demo")
     assert done.stderr == ""
+    assert (tmp_path / "reports" / "demo.html").exists()
 
 
 # Reports are whole or not there -------------------------------------------------------------------
