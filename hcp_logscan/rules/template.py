@@ -115,10 +115,12 @@ def _apart(
 
 
 def _listed(value: Any, spec: str) -> str:
-    """What a field shows; items of a list stay translatable."""
+    """What a field shows; words in a list stay translatable."""
     text = _shown(value, spec)
     if not isinstance(value, pl.Series | list | tuple):
         return text
+    if not any(isinstance(item, str) for item in value):
+        return text  # numbers, as a configuration writes them
     items = joined(", ", (_shown(item, "") for item in value))
     return enter(text, Said("[{items}]", (("items", items),)))
 

@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import gzip
 import hashlib
+import html
 import json
 import re
 from collections import Counter
@@ -14,6 +15,7 @@ import samples
 
 from hcp_logscan.model.finding import Evidence, Verdict
 from hcp_logscan.reporting import html as html_module
+from hcp_logscan.reporting import words
 from hcp_logscan.reporting.html import render_html
 from hcp_logscan.reporting.view.evidence import reasons
 
@@ -329,3 +331,45 @@ def test_library_is_packed_alike_every_time():
     assert html_module._gzip(b"x" * 999) == html_module._gzip(b"x" * 999)
     assert html_module._gzip(b"")[3:10] == b"\0\0\0\0\0\0\xff"  # no name, no time, no system
     assert gzip.decompress(html_module._gzip("é🙂".encode() * 5)) == "é🙂".encode() * 5
+
+
+def named_first(data):
+    """Anchors of the findings that the verdict's card names."""
+    card = (
+        render_html(data, charts="static").partition('id="verdict"')[2].partition("</section>")[0]
+    )
+    return re.findall(r'</strong> <a href="#(HCP\d+-\d+)">', card)
+
+
+def test_the_first_screen_names_the_worst_findings_once_and_no_notes():
+    data = samples.inactive()
+    (first, *_) = data.findings
+    many = [
+        dataclasses.replace(first, rule=rule, severity=severity, attempt=attempt)
+        for rule, severity, attempt in (
+            ("HCP401", "error", 0),
+            ("HCP401", "error", 1),
+            ("HCP501", "error", 0),
+            ("HCP102", "warning", 0),
+            ("HCP104", "warning", 0),
+            ("HCP306", "note", 0),
+        )
+    ]
+
+    assert named_first(dataclasses.replace(data, findings=tuple(many))) == [
+        "HCP401-0",
+        "HCP501-0",
+        "HCP102-0",
+    ]
+    assert named_first(dataclasses.replace(data, findings=tuple(many[-1:]))) == []
+
+
+def test_a_finding_that_is_the_headline_is_not_named_again():
+    data = samples.not_requested()
+    worst = words.worst(data)
+    card = (
+        render_html(data, charts="static").partition('id="verdict"')[2].partition("</section>")[0]
+    )
+
+    assert worst.message in html.unescape(card)
+    assert f"{worst.rule}-{worst.attempt}" not in named_first(data)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hcp_logscan.reporting import words
+from hcp_logscan.reporting.safe import cut
 from hcp_logscan.reporting.tongue import _
 from hcp_logscan.reporting.view.excerpts import MAX_LINES, Excerpt, counted, excerpts, opened
 
@@ -21,6 +22,11 @@ MAX_FINDINGS: Final = 40
 """Findings shown in full; the rest in one table."""
 
 OPEN_LINES: Final = 3
+
+MAX_TOP: Final = 3
+"""Findings that the first screen names."""
+
+_TOP_WORDS: Final = 220
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,33 @@ class FindingView:
 
     chart: str
     "Key of the drawn chart that shows what it speaks of; empty where there is none."
+
+
+@dataclass(frozen=True, slots=True)
+class TopView:
+    """One of the worst findings, as the first screen names it."""
+
+    anchor: str
+    rule: str
+    severity: str
+    tone: Tone
+    message: str
+
+
+def top_views(data: ReportData, lead: Finding | None) -> list[TopView]:
+    """The worst findings but for the headline, each rule once; notes are none of them."""
+    found = (finding for finding, _ in words.alike(data.findings[:MAX_FINDINGS]))
+    worst = [one for one in found if one.severity != "note" and one is not lead]
+    return [
+        TopView(
+            anchor(one),
+            f"{one.rule} {one.name}",
+            words.SEVERITY_WORDS[one.severity],
+            words.SEVERITY_TONES[one.severity],
+            cut(one.message, _TOP_WORDS),
+        )
+        for one in worst[:MAX_TOP]
+    ]
 
 
 def anchor(finding: Finding) -> str:

@@ -18,6 +18,7 @@ from hcp_logscan.reporting.view.findings import (
     evidence_anchors,
     finding_views,
     on_charts,
+    top_views,
 )
 from hcp_logscan.reporting.view.numbers import numbers, places
 from hcp_logscan.reporting.view.ranks import MAX_RANKS, map_of_ranks, rank_view
@@ -63,6 +64,7 @@ def page(data: ReportData) -> dict[str, Any]:
         "numbers": numbers(data),
         "number_places": places(data, keys),
         "reasons": reasons(data.verdict),
+        "top": top_views(data, lead),
         "advice": _advice(data),
         "counted": words.counted(data.findings),
         "findings": found,
