@@ -199,15 +199,21 @@ def texts_against(package: str, size: int) -> list[str]:
     return list(dict.fromkeys(t if isinstance(t, str) else t.decode("latin-1") for t in made))
 
 
+def _taken(run: Callable[[str], object], text: str) -> float:
+    began = time.process_time()
+    run(text)
+    return time.process_time() - began
+
+
 def slow(
     run: Callable[[str], object], texts: Iterable[str], seconds: float = SECONDS
 ) -> dict[str, float]:
     """The texts, shortened, on which a function takes too long."""
     found = {}
     for text in texts:
-        began = time.process_time()
-        run(text)
-        took = time.process_time() - began
+        took = _taken(run, text)
+        if took > seconds:  # not by the garbage collector?
+            took = min(took, _taken(run, text))
         if took > seconds:
             found[f"{text[:60]!r} ... {text[-20:]!r}"] = round(took, 2)
     return found

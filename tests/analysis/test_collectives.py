@@ -315,7 +315,7 @@ def test_one_rank_raises_and_1023_time_out_in_seconds():
 
     found = examined(rows, world=1024, failed=failed)
 
-    assert time.process_time() - begin < 2
+    assert time.process_time() - begin < 10
     assert found.facts["collective_timeouts"] == 1023
     assert found.facts["timeout_explained"] is True
     assert found.suspects == ()
@@ -513,7 +513,7 @@ def test_hostile_numbers_of_works_groups_and_ranks_cost_seconds_at_most():
 
     found = examined([*works, *groups, plain(1, 2), report], world=4_000)
 
-    assert time.process_time() - begin < 5
+    assert time.process_time() - begin < 20
     assert len(waits.read(tables(works), 0).waits) == 256
     assert found.facts["collective_timeouts"] == 2_000
 

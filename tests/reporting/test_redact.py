@@ -299,7 +299,7 @@ def test_time_grows_with_the_length_of_a_hostile_text(unit):
         redact_text(text)
         return time.process_time() - start
 
-    small, large = (min(taken(size) for _ in range(2)) for size in (6_000, 48_000))
+    small, large = (min(taken(size) for _ in range(3)) for size in (6_000, 48_000))
 
     assert large < max(8 * 4 * small, 0.5)  # eight times the text; quadratic would be 64 times
 
@@ -317,7 +317,7 @@ def test_report_of_ordinary_lines_costs_little():
     shown = redact(data)
 
     assert shown.findings[0] is data.findings[0]
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 20
 
 
 def test_every_level_of_the_model_has_its_detectors():

@@ -204,7 +204,10 @@ def test_time_grows_with_the_length_of_a_hostile_text():
 
     slow = []
     for unit in UNITS:
-        small, large = (taken((unit * size)[:size]) for size in (2_000, 16_000))
+        # the least of three: a pass of the garbage collector takes longer than the text
+        small, large = (
+            min(taken((unit * size)[:size]) for _ in range(3)) for size in (2_000, 16_000)
+        )
         if large > max(8 * 4 * small, 0.2):  # eight times the text; quadratic would be 64 times
             slow.append((unit, small, large))
     assert not slow
