@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _VARIES: Final = re.compile(
     r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b(?= {1,2}[0-9])|[0-9]+"
 )
 _TIME: Final = re.compile(r"(?<!#)#:#:#(?:[.,]#)?")
+_DAY_TIME: Final = re.compile(rb"[0-9]:[0-9]+:[0-9]")
 _KEPT: Final = re.compile(r"(?i)rank|pid=|\[[a-z][a-z_-]*#\]|<std| #: | [a-z][a-z0-9_.-]*#")
 """Where the prefixes begin that say who printed a line; a word with a number may name a node."""
 
@@ -45,7 +47,7 @@ def candidates(lines: Sequence[bytes]) -> Iterator[tuple[str, list[bytes]]]:
     >>> [(name, rests[:2]) for name, rests in candidates(lines)]
     [('habit:\\[\\d+:\\d+:\\d+\\](?:[ \\t]|$)', [b'a', b'b'])]
     """
-    if len(lines) < MIN_LINES:
+    if len(lines) < MIN_LINES or not _timed(lines):
         return
     shapes = [_shape(line.decode("utf-8", "replace")[: 2 * MAX_LEAD]) for line in lines]
     for lead in dict.fromkeys(_ends(_common(shapes))):
@@ -53,6 +55,13 @@ def candidates(lines: Sequence[bytes]) -> Iterator[tuple[str, list[bytes]]]:
         matches = [(line, found) for line in lines if (found := _compiled(name).match(line))]
         if len(matches) >= SHARE * len(lines):
             yield name, [line[found.end() :] for line, found in matches]
+
+
+def _timed(lines: Sequence[bytes]) -> bool:
+    """Whether enough lines hold a time at all: most logs are told after a few lines."""
+    without = (line for line in lines if not _DAY_TIME.search(line))
+    most = int(len(lines) - SHARE * len(lines))
+    return next(islice(without, most, None), None) is None
 
 
 def passed_on(rests: Sequence[bytes]) -> bool:

@@ -124,8 +124,7 @@ def detect(head: bytes) -> tuple[str, ...]:
     >>> detect(b"[rank0]:[titan] a\n" * 5), detect(b"[rank0]: a\n[rank0]:[I301 09:12:44] b\n" * 5)
     (('role',), ())
     """
-    whole, newline, _ = head.rpartition(b"\n")
-    lines = (whole if newline else head).split(b"\n")
+    lines = _lines(head)
     found: list[str] = []
     if inside := _unwrapped(lines):
         found.append(json_lines.NAME)
@@ -143,6 +142,12 @@ def detect(head: bytes) -> tuple[str, ...]:
         named |= lead.named
         lines = [lead.pattern.sub(lead.becomes, line, count=1) for line in lines]
     return tuple(found)
+
+
+def _lines(head: bytes) -> list[bytes]:
+    """The whole lines of a file's beginning."""
+    whole, newline, _ = head.rpartition(b"\n")
+    return (whole if newline else head).split(b"\n")
 
 
 def _learnt(lines: Sequence[bytes]) -> str | None:
@@ -200,4 +205,4 @@ def wrapped(leads: Sequence[str]) -> bool:
 
 def in_json(head: bytes) -> bool:
     """Whether a file that begins so is a log whose lines a collector wrapped in JSON."""
-    return json_lines.NAME in detect(head)
+    return bool(_unwrapped(_lines(head)))
