@@ -48,16 +48,19 @@ def sentences(analysis, attempt=None):
     return next(story.sentences for story in analysis.stories if story.attempt == attempt)
 
 
+BAD_BATCH = (
+    step(1)
+    + SAVED.format(1)
+    + step(2, 51)
+    + step(3, 52)
+    + trace(3, "ValueError: bad batch", "zero_grad_buffer")
+    + "".join(trace(rank, NCCL.format(rank)) for rank in (0, 1, 2))
+    + LIMIT
+)
+
+
 def test_what_broke_what_followed_and_what_was_kept(told):
-    found = told(
-        step(1)
-        + SAVED.format(1)
-        + step(2, 51)
-        + step(3, 52)
-        + trace(3, "ValueError: bad batch", "zero_grad_buffer")
-        + "".join(trace(rank, NCCL.format(rank)) for rank in (0, 1, 2))
-        + LIMIT
-    )
+    found = told(BAD_BATCH)
 
     assert sentences(found) == (
         "Rank 3 broke first at the start of iteration 4 at train.py:7: ValueError: bad batch"
@@ -69,15 +72,7 @@ def test_what_broke_what_followed_and_what_was_kept(told):
 
 
 def test_every_sentence_rests_on_lines(told):
-    found = told(
-        step(1)
-        + SAVED.format(1)
-        + step(2, 51)
-        + step(3, 52)
-        + trace(3, "ValueError: bad batch", "zero_grad_buffer")
-        + "".join(trace(rank, NCCL.format(rank)) for rank in (0, 1, 2))
-        + LIMIT
-    )
+    found = told(BAD_BATCH)
 
     of_run, of_attempt = found.stories
     lines = [[place.line for place in places] for places in of_run.evidence]
