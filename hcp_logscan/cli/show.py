@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from contextlib import contextmanager, suppress
@@ -14,7 +15,7 @@ import typer
 from hcp_logscan.model.errors import HcpLogscanError, OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
 
@@ -54,15 +55,23 @@ def emit(report: Report, shown: Shown, outputs: Sequence[Path], wishes: Wishes) 
 
     A reader that has seen enough (`| head`) does not keep the reports from being written.
     """
-    unprinted = False
+    unprinted = not printed(lambda: show(report, shown, wishes.lang))
+    return write(report, shown, outputs, wishes) or unprinted
+
+
+def printed(show_all: Callable[[], None]) -> bool:
+    """Show it; False where standard output takes no more, which is said.
+
+    A reader that left is no failure: what comes behind it is to be done all the same.
+    """
     try:
-        show(report, shown, wishes.lang)
+        show_all()
     except BrokenPipeError:
         _to_nobody()
     except OutputError as error:
         complain(str(error))
-        unprinted = True
-    return write(report, shown, outputs, wishes) or unprinted
+        return False
+    return True
 
 
 def show(report: Report, shown: Shown, lang: Lang) -> None:
@@ -139,7 +148,8 @@ def console() -> Console:
     class Paper(Console):
         def on_broken_pipe(self) -> None:
             self.quiet = True
-            raise BrokenPipeError  # rich would end the program here
+            # rich would end the program here; typer does, where nobody else cares
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     return Paper(
         highlight=False,

@@ -10,10 +10,18 @@ import typer
 
 from hcp_logscan.cli import progress
 from hcp_logscan.cli.gate import EXIT_USAGE
-from hcp_logscan.cli.show import REPORTS, Shown, complain, console, print_document, printing
+from hcp_logscan.cli.show import (
+    REPORTS,
+    Shown,
+    complain,
+    console,
+    print_document,
+    printed,
+    printing,
+)
 from hcp_logscan.cli.write import default_path, write_report, write_whole
 from hcp_logscan.engine.pool import begun_each, workers_for_all
-from hcp_logscan.model.errors import HcpLogscanError, OutputError, RuleError, UsageError
+from hcp_logscan.model.errors import HcpLogscanError, RuleError, UsageError
 from hcp_logscan.model.said import N_
 from hcp_logscan.sources import reader
 from hcp_logscan.sources.discover import discover, run_name
@@ -207,11 +215,7 @@ class _Book:
         from hcp_logscan.reporting.text import where_line
 
         rows = table.worst_first(row for row, _ in self._rows)
-        try:
-            self._print(rows, run_dirs)
-        except OutputError as error:
-            complain(str(error))
-            self._failed = True
+        self._failed |= not printed(lambda: self._print(rows, run_dirs))
         for path in self._indexed(rows):
             if self._wanted.shown is Shown.TEXT:
                 typer.echo(where_line(N_("Reports: {path}"), self._wanted.lang, path=path))

@@ -18,6 +18,7 @@ from hcp_logscan.reporting.wishes import Wishes
 ROOT = Path(__file__).parents[2]
 FULL = Path("/dev/full")
 RUN = str(ROOT / "hcp_logscan" / "demo")
+OTHER = ROOT / "tests" / "fixtures" / "p2p" / "run"
 OTHER = str(ROOT / "tests" / "fixtures" / "hang-rank3" / "run")
 
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
@@ -95,6 +96,16 @@ def test_a_reader_that_leaves_early_is_no_error_message(tmp_path):
     assert done.stdout.startswith("demo")
     assert done.stderr == ""
     assert (tmp_path / "reports" / "demo.html").exists()
+
+
+def test_a_reader_of_the_triage_table_that_leaves_early_is_no_error_message(tmp_path):
+    done = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" -m hcp_logscan "{RUN}" "{OTHER}" | true'],
+        check=False, capture_output=True, text=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert (tmp_path / "reports" / "index.html").exists()
 
 
 # Reports are whole or not there -------------------------------------------------------------------
